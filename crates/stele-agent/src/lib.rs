@@ -1,0 +1,1 @@
+//! The driver of the loop: fold the log, ask what is owed, do it, append what happened.

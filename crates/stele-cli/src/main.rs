@@ -1,0 +1,2 @@
+//! The `stele` binary.
+fn main() {}

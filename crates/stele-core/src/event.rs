@@ -1,0 +1,911 @@
+//! The event kinds, one struct each.
+//!
+//! A kind exists once something writes it. State-carrying events (`mode/set`, `model/set`,
+//! `todo/set`) carry the whole value after the change: the last one wins.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::call::Verdict;
+use crate::limits::TurnLimits;
+use crate::{
+    CallId, Config, Effects, Failure, Hash, ItemId, Millis, Seq, SessionId, Text, ToolError, Usage, Wire, Zone,
+};
+
+/// Declares the enum of events with its kinds, and what is the same for each of them.
+macro_rules! events {
+    ($($(#[$doc:meta])* $name:ident = $kind:literal,)*) => {
+        /// What happened: the kind and the data of a record.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Event {
+            $($(#[$doc])* $name($name),)*
+        }
+
+        impl Event {
+            /// Every kind that this build writes, with its data's schema.
+            #[must_use]
+            pub fn catalogue(generator: &mut schemars::SchemaGenerator) -> Vec<(&'static str, schemars::Schema)> {
+                vec![$(($kind, generator.subschema_for::<$name>()),)*]
+            }
+
+            /// The kind, such as `turn/started`.
+            #[must_use]
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$name(_) => $kind,)* }
+            }
+
+            /// The data as JSON, large texts as references to their blobs.
+            pub(crate) fn data(&self) -> serde_json::Result<String> {
+                match self { $(Self::$name(data) => serde_json::to_string(data),)* }
+            }
+
+            /// Parses the data of a kind; `None` for a kind that this build does not know.
+            pub(crate) fn parse(kind: &str, data: &str) -> Option<serde_json::Result<Self>> {
+                Some(match kind {
+                    $($kind => serde_json::from_str(data).map(Self::$name),)*
+                    _ => return None,
+                })
+            }
+
+            /// Visits every text that may be stored as a blob, in a fixed order.
+            pub(crate) fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+                match self { $(Self::$name(data) => data.texts(visit),)* }
+            }
+        }
+
+        $(impl From<$name> for Event {
+            fn from(data: $name) -> Self { Self::$name(data) }
+        })*
+    };
+}
+
+/// Data that may hold large texts.
+trait Texts {
+    fn texts(&mut self, _visit: &mut dyn FnMut(&mut Text)) {}
+}
+
+events! {
+    /// The session's own first record.
+    SessionStarted = "session/started",
+    /// A prompt or a message waits to be claimed.
+    InboxQueued = "inbox/queued",
+    /// Items were taken into the open turn.
+    InboxClaimed = "inbox/claimed",
+    /// An item was dropped before it was claimed.
+    InboxRemoved = "inbox/removed",
+    /// A turn opened.
+    TurnStarted = "turn/started",
+    /// Somebody asked the open turn to stop.
+    TurnCancel = "turn/cancel",
+    /// The turn closed.
+    TurnEnded = "turn/ended",
+    /// A step opened: one request that will be answered, with the tool executions it causes.
+    StepStarted = "step/started",
+    /// The step closed.
+    StepEnded = "step/ended",
+    /// Content in the user's role.
+    UserMessage = "user/message",
+    /// The model's answer to a step's request.
+    AssistantMessage = "assistant/message",
+    /// How a tool call ended, as the model is told.
+    ToolResult = "tool/result",
+    /// An epoch opened: the header and configuration of the requests to come.
+    EpochOpened = "epoch/opened",
+    /// A request is about to be sent.
+    RequestSent = "request/sent",
+    /// An attempt failed.
+    RequestFailed = "request/failed",
+    /// The next attempt is due at a time.
+    RequestRetried = "request/retried",
+    /// Inside an epoch an item changed: a defect.
+    PrefixBroken = "prefix/broken",
+    /// The model asked for a tool.
+    ToolCalled = "tool/called",
+    /// A call was allowed, refused or put to a person.
+    ToolGated = "tool/gated",
+    /// A tool's body is about to run.
+    ToolStarted = "tool/started",
+    /// A person is asked about a call.
+    ApprovalAsked = "approval/asked",
+    /// The person's answer.
+    ApprovalDecided = "approval/decided",
+    /// The permission mode from here on.
+    ModeSet = "mode/set",
+    /// The route and model from here on.
+    ModelSet = "model/set",
+    /// The whole list of things to do.
+    TodoSet = "todo/set",
+}
+
+/// `session/started`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionStarted {
+    /// Version of the program that wrote it.
+    pub version: String,
+    /// The folder, canonical. An attribute of the session, not its key.
+    pub cwd: String,
+    /// In a fork: what it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// True for a log that was imported from a damaged file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
+}
+impl Texts for SessionStarted {}
+
+/// What a fork continues.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Parent {
+    /// The parent session.
+    pub session: SessionId,
+    /// The last record of the parent that belongs to the fork.
+    pub seq: Seq,
+}
+
+/// Who produced content. Content without a source cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A person.
+    Person,
+    /// Stele itself: a notice.
+    System,
+}
+
+/// When a waiting item is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// It opens a turn of its own.
+    NextTurn,
+    /// It joins the open turn at its next step.
+    NextStep,
+}
+
+/// A part of a user's content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Text.
+    Text {
+        /// The text.
+        text: Text,
+    },
+}
+
+impl Part {
+    /// A text part.
+    #[must_use]
+    pub fn text(text: impl Into<Text>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+fn parts(content: &mut [Part], visit: &mut dyn FnMut(&mut Text)) {
+    for Part::Text { text } in content {
+        visit(text);
+    }
+}
+
+/// `inbox/queued`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InboxQueued {
+    /// Number of the item, a counter of the session.
+    pub item: ItemId,
+    /// Who wrote it.
+    pub source: Source,
+    /// When it is taken.
+    pub target: Target,
+    /// What it says.
+    pub content: Vec<Part>,
+    /// Limits of the turn that it opens.
+    #[serde(default, skip_serializing_if = "TurnLimits::is_default")]
+    pub limits: TurnLimits,
+}
+impl Texts for InboxQueued {
+    fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        parts(&mut self.content, visit);
+    }
+}
+
+/// `inbox/claimed`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InboxClaimed {
+    /// The items, in the order in which they were queued.
+    pub items: Vec<ItemId>,
+}
+impl Texts for InboxClaimed {}
+
+/// `inbox/removed`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InboxRemoved {
+    /// The item.
+    pub item: ItemId,
+    /// Why it was dropped.
+    pub why: RemovedWhy,
+}
+impl Texts for InboxRemoved {}
+
+/// Why a waiting item was dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RemovedWhy {
+    /// The turn that it should have joined was stopped.
+    Cancelled,
+    /// The turn that it should have joined ended without another step.
+    TurnEnded,
+}
+
+/// `turn/started`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnStarted {
+    /// What bounds the turn.
+    pub limits: TurnLimits,
+}
+impl Texts for TurnStarted {}
+
+/// Who did something that only a person, a frontend or a limit does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct By(pub String);
+
+impl By {
+    /// A person at this frontend, such as `person:cli`.
+    #[must_use]
+    pub fn person(frontend: &str) -> Self {
+        Self(format!("person:{frontend}"))
+    }
+}
+
+/// `turn/cancel`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnCancel {
+    /// Who stopped it: `person:cli`, `signal:term`, `limit:time`.
+    pub by: By,
+}
+impl Texts for TurnCancel {}
+
+/// `turn/ended`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TurnEnded {
+    /// Why the turn is over.
+    pub reason: EndReason,
+}
+impl Texts for TurnEnded {}
+
+/// Why a turn is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum EndReason {
+    /// The model had nothing more to do.
+    Completed,
+    /// Somebody stopped it.
+    Aborted {
+        /// Who.
+        by: By,
+    },
+    /// The request failed for good.
+    Failed {
+        /// The stable code.
+        code: String,
+        /// What happened and what to do.
+        message: String,
+    },
+    /// A limit was reached.
+    Limit(LimitReached),
+    /// The answer was cut at the route's maximum of output tokens.
+    MaxOutput,
+    /// The process went away and a new prompt closed the turn.
+    Interrupted,
+}
+
+/// Which limit ended a turn, and the others that were close.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitReached {
+    /// The limit.
+    pub which: crate::limits::LimitKind,
+    /// Its maximum.
+    pub maximum: u64,
+    /// What was observed.
+    pub observed: u64,
+    /// The three closest other limits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closest: Vec<LimitNear>,
+    /// The last ten calls by name and hash of their arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_calls: Vec<CallDigest>,
+}
+
+/// How near a limit was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitNear {
+    /// The limit.
+    pub which: crate::limits::LimitKind,
+    /// Its maximum.
+    pub maximum: u64,
+    /// What was observed.
+    pub observed: u64,
+}
+
+/// A call by name and the hash of its arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallDigest {
+    /// The tool's name.
+    pub name: String,
+    /// Hash of the raw arguments.
+    pub arguments: Hash,
+}
+
+/// `step/started`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepStarted {}
+impl Texts for StepStarted {}
+
+/// `step/ended`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StepEnded {}
+impl Texts for StepEnded {}
+
+/// `user/message`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct UserMessage {
+    /// Who wrote it.
+    pub source: Source,
+    /// What it says.
+    pub content: Vec<Part>,
+}
+impl Texts for UserMessage {
+    fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        parts(&mut self.content, visit);
+    }
+}
+
+/// `assistant/message`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AssistantMessage {
+    /// The attempt that was answered.
+    pub attempt: u32,
+    /// Who made it: native blocks are replayed only to the same wire and model.
+    pub producer: Producer,
+    /// The blocks, in the model's order.
+    pub content: Vec<Block>,
+    /// Why the model stopped.
+    pub stop: Stop,
+    /// What the provider reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The provider's own usage object, raw JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage_raw: Option<Text>,
+    /// True when the stream was cut by a person, a crash or a new prompt; the text is what had arrived.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+}
+impl Texts for AssistantMessage {
+    fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        for block in &mut self.content {
+            match block {
+                Block::Text { text, native } | Block::Reasoning { text, native } => {
+                    visit(text);
+                    if let Some(native) = native {
+                        visit(native);
+                    }
+                }
+                Block::Call { native, .. } => {
+                    if let Some(native) = native {
+                        visit(native);
+                    }
+                }
+            }
+        }
+        if let Some(raw) = &mut self.usage_raw {
+            visit(raw);
+        }
+    }
+}
+
+/// The wire and model that made an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Producer {
+    /// The wire.
+    pub wire: Wire,
+    /// The model, as it was asked for.
+    pub model: String,
+}
+
+/// A block of an answer. `native` is the block's raw JSON where the wire needs it back unchanged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Text for the person.
+    Text {
+        /// The text.
+        text: Text,
+        /// Raw block for replay (Gemini signs text parts).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        native: Option<Text>,
+    },
+    /// The model's reasoning, as far as it is shown.
+    Reasoning {
+        /// The text; may be empty when it is encrypted.
+        text: Text,
+        /// Raw block for replay, with its signature or encrypted content.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        native: Option<Text>,
+    },
+    /// A tool call; name and arguments are in its `tool/called`.
+    Call {
+        /// The call.
+        call: CallId,
+        /// Raw block for replay (Gemini signs call parts).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        native: Option<Text>,
+    },
+}
+
+/// Why the model stopped. The presence of complete calls decides what happens, not this word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It was done.
+    End,
+    /// It waits for tool results.
+    ToolCalls,
+    /// The maximum of output tokens was reached.
+    MaxOutput,
+    /// A stop sequence was reached.
+    StopSequence,
+    /// The model refused.
+    Refusal,
+    /// The provider's filter cut the answer.
+    ContentFilter,
+    /// The stream was cut before it said why.
+    Cut,
+    /// A reason this build does not know, as it was sent.
+    Other(String),
+}
+
+/// `tool/called`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCalled {
+    /// Our id.
+    pub call: CallId,
+    /// The vendor's id, kept for native replay; absent when it was empty or a repetition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vendor_id: Option<String>,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments as the model wrote them: raw text that should be a JSON object.
+    pub arguments: Text,
+}
+impl Texts for ToolCalled {
+    fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        visit(&mut self.arguments);
+    }
+}
+
+/// `tool/gated`: written for every call that passed validation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolGated {
+    /// The call.
+    pub call: CallId,
+    /// Allowed, asked or refused.
+    pub decision: Verdict,
+    /// Who decided: `mode:edit`, `rule:flag:0`, `builtin:read-only`, `limit:repeats`.
+    pub by: By,
+    /// Why, for a person and, in a refusal, for the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The rule that "always" would grant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub always: Option<String>,
+    /// What the body may change.
+    pub effects: Effects,
+    /// True when it may run beside its neighbours.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel: bool,
+}
+impl Texts for ToolGated {}
+
+/// `tool/started`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolStarted {
+    /// The call.
+    pub call: CallId,
+}
+impl Texts for ToolStarted {}
+
+/// `tool/result`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolResult {
+    /// The call.
+    pub call: CallId,
+    /// What the model reads; a fixed text stands for nothing when the request is built.
+    pub content: Text,
+    /// Set when the call did not do what was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolError>,
+    /// Facts for people, cards and the fold.
+    #[serde(default, skip_serializing_if = "ResultMeta::is_empty")]
+    pub meta: ResultMeta,
+}
+impl Texts for ToolResult {
+    fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        visit(&mut self.content);
+        for file in &mut self.meta.files {
+            if let Some(diff) = &mut file.diff {
+                visit(diff);
+            }
+        }
+    }
+}
+
+/// Facts about a tool's execution that are not for the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ResultMeta {
+    /// Files that were read or changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileMeta>,
+    /// How a command ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessMeta>,
+    /// What a search found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchMeta>,
+    /// Which part of a file was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<ReadMeta>,
+    /// How long the body ran, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+}
+
+impl ResultMeta {
+    /// True when there is nothing to store.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A file that a tool read or changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FileMeta {
+    /// Absolute path.
+    pub path: String,
+    /// What was done.
+    pub action: FileAction,
+    /// Hash of the content as it is after the call; absent after a deletion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<Hash>,
+    /// Lines added.
+    #[serde(default)]
+    pub added: u32,
+    /// Lines removed.
+    #[serde(default)]
+    pub removed: u32,
+    /// Unified diff, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Text>,
+}
+
+/// What a tool did with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FileAction {
+    /// Its content was shown to the model.
+    Read,
+    /// It did not exist before.
+    Created,
+    /// Its content was changed.
+    Changed,
+    /// It was removed.
+    Deleted,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ProcessMeta {
+    /// Exit code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<i32>,
+    /// The signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// True when the time limit ended it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// Bytes of output, shown or not.
+    pub output_bytes: u64,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SearchMeta {
+    /// Matches that are shown.
+    pub matches: u64,
+    /// Matches there are, as far as was counted.
+    pub total: u64,
+    /// True when not all are shown.
+    pub truncated: bool,
+}
+
+/// Which part of a file was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ReadMeta {
+    /// First line, from 1.
+    pub offset: u64,
+    /// Lines shown.
+    pub lines: u64,
+    /// Lines there are.
+    pub total: u64,
+}
+
+/// `epoch/opened`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EpochOpened {
+    /// Number of the epoch, from 1.
+    pub n: u32,
+    /// Why the last one ended.
+    pub reason: EpochReason,
+    /// The header, in order: tools, system, preface.
+    pub segments: Vec<Segment>,
+    /// What else shapes the bytes of a request.
+    pub config: Config,
+}
+impl Texts for EpochOpened {
+    fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        for segment in &mut self.segments {
+            visit(&mut segment.text);
+        }
+    }
+}
+
+/// Why an epoch opened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EpochReason {
+    /// The session's first request.
+    Initial,
+    /// Another model or route was chosen.
+    ModelChanged,
+    /// The route's parameters are others.
+    ParametersChanged,
+}
+
+/// A named part of the header.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Segment {
+    /// Where it stands.
+    pub zone: Zone,
+    /// Name: the tool's, the section's, or the source of a piece of the preface.
+    pub name: String,
+    /// Hash of the text.
+    pub hash: Hash,
+    /// A tool's canonical JSON, or text.
+    pub text: Text,
+}
+
+/// `request/sent`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestSent {
+    /// What the request is for.
+    pub purpose: Purpose,
+    /// The try, from 1 within its step.
+    pub attempt: u32,
+    /// Exactly the bytes on the wire.
+    pub body: BodyDigest,
+    /// The prompt as items.
+    pub prompt: PromptDigest,
+    /// Items that carry a cache mark, by index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<u64>,
+}
+impl Texts for RequestSent {}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The conversation itself.
+    Main,
+}
+
+/// Hash and length of a request's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BodyDigest {
+    /// BLAKE3 of the body.
+    pub hash: Hash,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// Hash and length of a request's prompt: its items in prompt order, without cache marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptDigest {
+    /// BLAKE3 over the items; each is preceded by its length (8 bytes, little endian).
+    pub hash: Hash,
+    /// Bytes of all items.
+    pub len: u64,
+    /// Number of items.
+    pub items: u64,
+    /// Item bytes that are the same as in the `main` request before, from the front.
+    pub shared: u64,
+}
+
+/// `request/failed`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestFailed {
+    /// The try that failed.
+    pub attempt: u32,
+    /// How.
+    #[serde(flatten)]
+    pub failure: Failure,
+}
+impl Texts for RequestFailed {
+    fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        visit(&mut self.failure.message);
+    }
+}
+
+/// `request/retried`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestRetried {
+    /// The try that is due.
+    pub attempt: u32,
+    /// When, jitter included.
+    pub at: Millis,
+}
+impl Texts for RequestRetried {}
+
+/// `prefix/broken`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PrefixBroken {
+    /// Index of the first item that differs.
+    pub item: u64,
+    /// Its zone.
+    pub zone: Zone,
+    /// Its name in the header, or its role and place in the history.
+    pub segment: String,
+    /// The bytes around the difference in the earlier request.
+    pub before: Text,
+    /// The bytes around the difference now.
+    pub after: Text,
+}
+impl Texts for PrefixBroken {}
+
+/// `approval/asked`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalAsked {
+    /// The call.
+    pub call: CallId,
+}
+impl Texts for ApprovalAsked {}
+
+/// `approval/decided`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalDecided {
+    /// The call.
+    pub call: CallId,
+    /// Who decided; `headless` when there was nobody to ask.
+    pub by: By,
+    /// What was decided.
+    pub outcome: ApprovalOutcome,
+}
+impl Texts for ApprovalDecided {}
+
+/// A person's answer to a question about a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ApprovalOutcome {
+    /// This call only.
+    Once,
+    /// This call, and every later one that the rule covers, in this session.
+    Always {
+        /// The rule, as the person read it.
+        rule: String,
+    },
+    /// Not this call.
+    Reject {
+        /// Why, for the model.
+        reason: String,
+    },
+    /// There was nobody to ask.
+    Unanswered,
+}
+
+/// How much the agent may do without asking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Reading is free; everything else asks.
+    #[default]
+    Ask,
+    /// Edits in the workspace are free as well.
+    Edit,
+    /// Nothing asks. Denies hold.
+    Full,
+}
+
+impl std::fmt::Display for Mode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Ask => "ask",
+            Self::Edit => "edit",
+            Self::Full => "full",
+        })
+    }
+}
+
+impl std::str::FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ask" => Ok(Self::Ask),
+            "edit" => Ok(Self::Edit),
+            "full" => Ok(Self::Full),
+            _ => Err(format!("unknown mode {text:?}; the modes are ask, edit and full")),
+        }
+    }
+}
+
+/// `mode/set`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModeSet {
+    /// The mode from here on.
+    pub mode: Mode,
+    /// Who set it.
+    pub by: By,
+}
+impl Texts for ModeSet {}
+
+/// `model/set`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelSet {
+    /// Name of the route in the configuration.
+    pub route: String,
+    /// The model that is asked for.
+    pub model: String,
+    /// Who set it.
+    pub by: By,
+}
+impl Texts for ModelSet {}
+
+/// `todo/set`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TodoSet {
+    /// The whole list.
+    pub items: Vec<TodoItem>,
+}
+impl Texts for TodoSet {}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TodoItem {
+    /// What to do, in a few words.
+    pub text: String,
+    /// How far it is.
+    pub status: TodoStatus,
+}
+
+/// How far a thing to do is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TodoStatus {
+    /// Not begun.
+    Pending,
+    /// Being worked on.
+    InProgress,
+    /// Done.
+    Done,
+}
+
+/// Headers of a route that may be logged, by name.
+pub type PlainHeaders = BTreeMap<String, String>;

@@ -1,0 +1,44 @@
+//! Events, fold, surface, assembly, what is owed, usage, limits, errors: pure.
+//!
+//! A session is an append-only log of [`Record`]s. Everything else is computed from it:
+//!
+//! - [`State::fold`] takes one record after the other and keeps what the next decision needs;
+//! - [`owed`] says what has to happen next, as an ordered list of [`Action`]s;
+//! - [`assemble`] gives the request that the model is sent, ready for a wire's encoder.
+//!
+//! **Invariant:** nothing here does I/O, reads a clock or draws a random number. Time and ids come
+//! in as data, so that a fresh start, a resume and a replay are one code path.
+
+mod call;
+mod card;
+mod error;
+mod event;
+mod failure;
+mod hash;
+mod ids;
+mod json;
+pub mod limits;
+mod message;
+mod record;
+mod request;
+mod text;
+mod tool;
+mod usage;
+
+pub use call::{Call, CallDecision, Subject, Verdict};
+pub use card::{CallCard, CardFile, CardKind, Location, ResultCard};
+pub use error::{Error, Result};
+pub use event::*;
+pub use failure::{Failure, FailureCode};
+pub use hash::{Hash, Hasher};
+pub use ids::{CallId, ItemId, Micros, Millis, Seq, SessionId};
+pub use json::{parse_lenient, repair_surrogates};
+pub use message::{AssistantBlock, AssistantMessage, Message, UserBlock};
+pub use record::{Record, RecordBytes, Stored};
+pub use request::{
+    CacheMarks, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock, SystemRole,
+    ToolSchema, Wire, Zone,
+};
+pub use text::{BlobRef, INLINE_MAX, Text};
+pub use tool::{Effects, Future, Invocation, ReadFiles, Tool, ToolError, ToolErrorClass, ToolOutput, ToolSpec};
+pub use usage::{Coverage, Usage};

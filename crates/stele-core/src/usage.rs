@@ -1,0 +1,122 @@
+//! Token counts in disjoint buckets; a figure nobody reported stays absent.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one attempt, or a sum of attempts. `None` is unknown, never zero.
+///
+/// The buckets are disjoint, whatever the vendor includes in what (adapters subtract). `reasoning`
+/// is the one exception: it is part of `output` and informational.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Usage {
+    /// Input that was neither read from nor written to the provider's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<u64>,
+    /// Input read from the provider's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<u64>,
+    /// Input written to the cache, where the vendor names no lifetime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
+    /// Input written to the cache for 5 minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_5m: Option<u64>,
+    /// Input written to the cache for 1 hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<u64>,
+    /// Output, reasoning included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+    /// The part of `output` that was reasoning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<u64>,
+}
+
+impl Usage {
+    /// True when nothing at all was reported.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// All input tokens that were reported, absent when no input bucket was.
+    #[must_use]
+    pub fn input(&self) -> Option<u64> {
+        sum([self.fresh, self.cache_read, self.cache_write, self.cache_write_5m, self.cache_write_1h])
+    }
+
+    /// Size of the context after the answer: every known bucket, output included.
+    #[must_use]
+    pub fn context(&self) -> Option<u64> {
+        sum([self.input(), self.output])
+    }
+
+    /// Tokens written to the cache in every bucket that was reported.
+    #[must_use]
+    pub fn writes(&self) -> Option<u64> {
+        sum([self.cache_write, self.cache_write_5m, self.cache_write_1h])
+    }
+
+    /// `cache_read / (fresh + cache_read + all writes)`; absent when `fresh` or `cache_read` is
+    /// unknown, or when there was no input. A write bucket that is not reported counts as nothing.
+    #[must_use]
+    pub fn hit_rate(&self) -> Option<f64> {
+        let (fresh, read) = (self.fresh?, self.cache_read?);
+        let total = fresh + read + self.writes().unwrap_or(0);
+        (total > 0).then(|| read as f64 / total as f64)
+    }
+
+    /// Adds what another attempt reported: known plus unknown stays the known part.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, more) in [
+            (&mut self.fresh, other.fresh),
+            (&mut self.cache_read, other.cache_read),
+            (&mut self.cache_write, other.cache_write),
+            (&mut self.cache_write_5m, other.cache_write_5m),
+            (&mut self.cache_write_1h, other.cache_write_1h),
+            (&mut self.output, other.output),
+            (&mut self.reasoning, other.reasoning),
+        ] {
+            if let Some(more) = more {
+                *sum = Some(sum.unwrap_or(0).saturating_add(more));
+            }
+        }
+    }
+}
+
+fn sum<const N: usize>(parts: [Option<u64>; N]) -> Option<u64> {
+    parts.into_iter().flatten().reduce(u64::saturating_add)
+}
+
+/// For how many attempts usage is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Coverage {
+    /// Attempts whose usage was reported.
+    pub known: u64,
+    /// Attempts that were answered or failed.
+    pub attempts: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hit_rate_is_absent_when_a_part_is_unknown() {
+        let usage = Usage { fresh: Some(10), ..Usage::default() };
+        assert_eq!(usage.hit_rate(), None);
+        let usage = Usage { fresh: Some(10), cache_read: Some(30), ..Usage::default() };
+        assert_eq!(usage.hit_rate(), Some(0.75));
+        assert_eq!(Usage::default().context(), None);
+    }
+
+    #[test]
+    fn unknown_is_not_zero_in_sums() {
+        let mut sum = Usage::default();
+        sum.add(&Usage { output: Some(5), ..Usage::default() });
+        sum.add(&Usage { fresh: Some(2), ..Usage::default() });
+        assert_eq!(sum, Usage { output: Some(5), fresh: Some(2), ..Usage::default() });
+        assert_eq!(sum.context(), Some(7));
+    }
+}

@@ -1,0 +1,1 @@
+//! Find and apply an edit: pure, usable alone.

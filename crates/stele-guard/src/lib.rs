@@ -1,0 +1,1 @@
+//! Permission modes and rules, on parsed shell commands and resolved paths.

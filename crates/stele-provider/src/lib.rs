@@ -1,0 +1,1 @@
+//! The four wires: encode, decode, usage, errors, model catalogue and prices.

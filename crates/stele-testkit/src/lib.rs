@@ -1,0 +1,1 @@
+//! A scripted model server on a local port, and what tests share.
