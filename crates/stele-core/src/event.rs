@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::Verdict;
 use crate::limits::TurnLimits;
 use crate::{
-    CallId, Config, Effects, Failure, Hash, ItemId, Millis, Seq, SessionId, Text, ToolError, Usage, Wire, Zone,
+    CallId, Config, Effects, Failure, Hash, ItemId, Millis, Price, Seq, SessionId, Text, ToolError, Usage, Wire, Zone,
 };
 
 /// Declares the enum of events with its kinds, and what is the same for each of them.
@@ -19,6 +19,8 @@ macro_rules! events {
     ($($(#[$doc:meta])* $name:ident = $kind:literal,)*) => {
         /// What happened: the kind and the data of a record.
         #[derive(Clone, Debug, PartialEq)]
+        // The large one is written once an epoch; events are not kept in bulk.
+        #[allow(clippy::large_enum_variant)]
         pub enum Event {
             $($(#[$doc])* $name($name),)*
         }
@@ -234,8 +236,6 @@ impl Texts for InboxRemoved {}
 pub enum RemovedWhy {
     /// The turn that it should have joined was stopped.
     Cancelled,
-    /// The turn that it should have joined ended without another step.
-    TurnEnded,
 }
 
 /// `turn/started`
@@ -351,6 +351,9 @@ impl Texts for StepEnded {}
 /// `user/message`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UserMessage {
+    /// The inbox item it was; absent for a notice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<ItemId>,
     /// Who wrote it.
     pub source: Source,
     /// What it says.
@@ -658,6 +661,9 @@ pub struct EpochOpened {
     pub segments: Vec<Segment>,
     /// What else shapes the bytes of a request.
     pub config: Config,
+    /// What the route costs, as it was known then; absent for an unpriced route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
 }
 impl Texts for EpochOpened {
     fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
@@ -675,8 +681,6 @@ pub enum EpochReason {
     Initial,
     /// Another model or route was chosen.
     ModelChanged,
-    /// The route's parameters are others.
-    ParametersChanged,
 }
 
 /// A named part of the header.

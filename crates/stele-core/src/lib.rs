@@ -19,8 +19,13 @@ mod ids;
 mod json;
 pub mod limits;
 mod message;
+mod owed;
 mod record;
+mod repeats;
 mod request;
+pub mod retry;
+mod state;
+mod surface;
 mod text;
 mod tool;
 mod usage;
@@ -33,12 +38,17 @@ pub use failure::{Failure, FailureCode};
 pub use hash::{Hash, Hasher};
 pub use ids::{CallId, ItemId, Micros, Millis, Seq, SessionId};
 pub use json::{parse_lenient, repair_surrogates};
-pub use message::{AssistantBlock, AssistantMessage, Message, UserBlock};
+pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
+pub use owed::{Action, close, owed, resume};
 pub use record::{Record, RecordBytes, Stored};
 pub use request::{
     CacheMarks, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock, SystemRole,
     ToolSchema, Wire, Zone,
 };
+pub use state::{CallStage, Counters, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting, assemble};
+pub use surface::{
+    ANSWER_MISSING, CallRecord, DERIVE_REV, RESULT_EMPTY, RESULT_MISSING, SurfaceItem, USER_MISSING, derive,
+};
 pub use text::{BlobRef, INLINE_MAX, Text};
 pub use tool::{Effects, Future, Invocation, ReadFiles, Tool, ToolError, ToolErrorClass, ToolOutput, ToolSpec};
-pub use usage::{Coverage, Usage};
+pub use usage::{Coverage, Price, Usage};

@@ -10,7 +10,7 @@ pub enum Message {
     /// Everything between two answers: results first, in the order of their calls, then texts.
     User(Vec<UserBlock>),
     /// One answer.
-    Assistant(AssistantMessage),
+    Assistant(AssistantTurn),
 }
 
 /// A block of a user message.
@@ -35,7 +35,7 @@ pub enum UserBlock {
 
 /// An answer. It has at least one block.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AssistantMessage {
+pub struct AssistantTurn {
     /// The blocks, in the model's order.
     pub blocks: Vec<AssistantBlock>,
 }

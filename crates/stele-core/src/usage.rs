@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Micros;
+
 /// Tokens of one attempt, or a sum of attempts. `None` is unknown, never zero.
 ///
 /// The buckets are disjoint, whatever the vendor includes in what (adapters subtract). `reasoning`
@@ -89,6 +91,67 @@ fn sum<const N: usize>(parts: [Option<u64>; N]) -> Option<u64> {
     parts.into_iter().flatten().reduce(u64::saturating_add)
 }
 
+/// Prices of a model in micro-units of money per million tokens. Absent means not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Price {
+    /// Fresh input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
+    /// Output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+    /// Input read from the cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<u64>,
+    /// Input written to the cache without a known lifetime.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
+    /// Input written to the cache for 5 minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_5m: Option<u64>,
+    /// Input written to the cache for 1 hour.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<u64>,
+}
+
+impl Price {
+    /// What some usage costs. `None` when nothing was reported, or when a bucket that was used has no
+    /// price: unknown is never priced.
+    #[must_use]
+    pub fn of(&self, usage: &Usage) -> Option<Micros> {
+        if usage.fresh.is_none() || usage.output.is_none() {
+            return None;
+        }
+        let buckets = [
+            (usage.fresh, self.input),
+            (usage.output, self.output),
+            (usage.cache_read, self.cache_read),
+            (usage.cache_write, self.cache_write),
+            (usage.cache_write_5m, self.cache_write_5m),
+            (usage.cache_write_1h, self.cache_write_1h),
+        ];
+        let mut total: u128 = 0;
+        for (tokens, price) in buckets {
+            match (tokens.unwrap_or(0), price) {
+                (0, _) => {}
+                (tokens, Some(price)) => total += u128::from(tokens) * u128::from(price),
+                (_, None) => return None,
+            }
+        }
+        u64::try_from(total.div_ceil(1_000_000)).ok().map(Micros)
+    }
+
+    /// The most that a request can cost: every input token at the dearest input price, the full output.
+    #[must_use]
+    pub fn at_most(&self, input: u64, output: u64) -> Option<Micros> {
+        let dearest =
+            [self.input, self.cache_write, self.cache_write_5m, self.cache_write_1h].into_iter().flatten().max()?;
+        let total = u128::from(input) * u128::from(dearest) + u128::from(output) * u128::from(self.output?);
+        u64::try_from(total.div_ceil(1_000_000)).ok().map(Micros)
+    }
+}
+
 /// For how many attempts usage is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Coverage {
@@ -109,6 +172,16 @@ mod tests {
         let usage = Usage { fresh: Some(10), cache_read: Some(30), ..Usage::default() };
         assert_eq!(usage.hit_rate(), Some(0.75));
         assert_eq!(Usage::default().context(), None);
+    }
+
+    #[test]
+    fn what_has_no_price_is_not_priced() {
+        let price = Price { input: Some(3_000_000), output: Some(15_000_000), ..Price::default() };
+        let usage = Usage { fresh: Some(1_000), output: Some(10), ..Usage::default() };
+        assert_eq!(price.of(&usage), Some(Micros(3_150)));
+        assert_eq!(price.of(&Usage { cache_read: Some(0), ..usage }), Some(Micros(3_150)));
+        assert_eq!(price.of(&Usage { cache_read: Some(1), ..usage }), None);
+        assert_eq!(price.of(&Usage { fresh: None, ..usage }), None);
     }
 
     #[test]

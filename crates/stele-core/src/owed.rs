@@ -1,0 +1,474 @@
+//! What is owed next: a pure function of the state.
+//!
+//! The order of one turn is the order of the functions below. The permission seam (validation, rules,
+//! mode) stands where a call is [`Action::Consult`]ed; further seams take their places around it.
+
+use crate::limits::{self, LimitKind};
+use crate::state::{CallStage, Phase, State, Step, StepCall, Turn};
+use crate::{
+    ApprovalAsked, Block, By, CallId, Effects, EndReason, EpochReason, Event, InboxClaimed, InboxRemoved, LimitNear,
+    LimitReached, Micros, Millis, Part, RemovedWhy, Source, StepEnded, StepStarted, Stop, Target, Text, ToolError,
+    ToolErrorClass, ToolResult, TurnCancel, TurnEnded, TurnStarted, UserMessage, Verdict, retry,
+};
+
+/// Who cancels a turn that ran out of time.
+const TIME_LIMIT: &str = "limit:time";
+
+const REPEATS_NOTICE: &str = "You have made the same call with the same result several times. \
+Try another way, or say what is in the way.";
+
+/// Something that has to happen next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Append this event: the log alone decides it.
+    Append(Event),
+    /// Gather header and configuration, and append `epoch/opened`.
+    Compose {
+        /// Why a new epoch is needed.
+        reason: EpochReason,
+    },
+    /// Validate a call and ask rules and mode about it; append `tool/gated`, or the result of a call
+    /// whose arguments are wrong.
+    Consult {
+        /// The call.
+        call: CallId,
+        /// The mildest verdict that may come out.
+        at_least: Verdict,
+    },
+    /// Send the step's request, and append how it ended.
+    Send {
+        /// The step.
+        step: u64,
+        /// The try.
+        attempt: u32,
+        /// Not before this time.
+        not_before: Option<Millis>,
+    },
+    /// Draw the wait before the next try, and append `request/retried`.
+    Backoff {
+        /// The step.
+        step: u64,
+        /// The try that failed.
+        attempt: u32,
+    },
+    /// Close an unanswered request of a cancelled turn: append what had arrived of the answer.
+    Interrupt {
+        /// The step.
+        step: u64,
+        /// The try that was under way.
+        attempt: u32,
+    },
+    /// Ask a person, and append the answer.
+    Ask {
+        /// The call.
+        call: CallId,
+    },
+    /// Run a tool's body, and append its result.
+    Run {
+        /// The call.
+        call: CallId,
+    },
+    /// Stop a tool's body; its result follows.
+    Stop {
+        /// The call.
+        call: CallId,
+    },
+    /// Append an event once a time has come.
+    Wait {
+        /// The time.
+        until: Millis,
+        /// The event.
+        then: Event,
+    },
+}
+
+impl Action {
+    /// Identity of an effect, made of ids only: the same key is never started twice at once.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::Append(event) => format!("append:{}", event.kind()),
+            Self::Compose { .. } => "compose".to_owned(),
+            Self::Consult { call, .. } => format!("consult:{call}"),
+            Self::Send { step, attempt, .. } => format!("send:{step}.{attempt}"),
+            Self::Backoff { step, attempt } => format!("backoff:{step}.{attempt}"),
+            Self::Interrupt { step, attempt } => format!("interrupt:{step}.{attempt}"),
+            Self::Ask { call } => format!("ask:{call}"),
+            Self::Run { call } => format!("run:{call}"),
+            Self::Stop { call } => format!("stop:{call}"),
+            Self::Wait { until, .. } => format!("wait:{}", until.0),
+        }
+    }
+}
+
+/// What is owed now. Either exactly one [`Action::Append`], or effects that may run side by side, or
+/// nothing: the session is idle.
+#[must_use]
+pub fn owed(state: &State) -> Vec<Action> {
+    let Some(turn) = &state.turn else {
+        return match state.inbox.front() {
+            Some(waiting) => append(TurnStarted { limits: waiting.queued.limits }),
+            None => Vec::new(),
+        };
+    };
+    let mut actions = match (&state.step, &turn.cancel) {
+        (Some(step), Some(_)) => cancelled_step(state, step),
+        (Some(step), None) => open_step(state, turn, step),
+        (None, Some(by)) => cancelled_turn(state, turn, by),
+        (None, None) => between_steps(state, turn),
+    };
+    let only_effects = !actions.iter().any(|action| matches!(action, Action::Append(_)));
+    if let (true, None, Some(deadline)) = (only_effects, &turn.cancel, turn.limits.deadline) {
+        let then = TurnCancel { by: By(TIME_LIMIT.to_owned()) }.into();
+        actions.push(Action::Wait { until: deadline, then });
+    }
+    actions
+}
+
+fn append(event: impl Into<Event>) -> Vec<Action> {
+    vec![Action::Append(event.into())]
+}
+
+fn between_steps(state: &State, turn: &Turn) -> Vec<Action> {
+    if let Some(reason) = &turn.ending {
+        return append(TurnEnded { reason: reason.clone() });
+    }
+    if let Some(claimed) = state.inbox.iter().find(|waiting| waiting.claimed) {
+        let queued = &claimed.queued;
+        return append(UserMessage { item: Some(queued.item), source: queued.source, content: queued.content.clone() });
+    }
+    let opening = state.inbox.front().filter(|_| !turn.begun).map(|waiting| waiting.queued.item);
+    let joining = state.inbox.iter().filter(|waiting| waiting.queued.target == Target::NextStep);
+    let mut items: Vec<_> = opening.into_iter().chain(joining.map(|waiting| waiting.queued.item)).collect();
+    items.dedup();
+    if !items.is_empty() {
+        return append(InboxClaimed { items });
+    }
+    if !turn.unanswered {
+        return append(TurnEnded { reason: EndReason::Completed });
+    }
+    if let Some(reached) = limit_reached(state, turn) {
+        return append(TurnEnded { reason: EndReason::Limit(reached) });
+    }
+    if turn.repeats.count() >= limits::REPEATS_NOTICE.default && !turn.warned_of_repeats {
+        return append(UserMessage { item: None, source: Source::System, content: vec![Part::text(REPEATS_NOTICE)] });
+    }
+    match epoch_reason(state) {
+        Some(reason) => vec![Action::Compose { reason }],
+        None => append(StepStarted {}),
+    }
+}
+
+/// Why a new epoch must open before the next request, if it must.
+fn epoch_reason(state: &State) -> Option<EpochReason> {
+    let Some(epoch) = &state.epoch else { return Some(EpochReason::Initial) };
+    let chosen = state.model.as_ref()?;
+    (chosen.route != epoch.config.route || chosen.model != epoch.config.model).then_some(EpochReason::ModelChanged)
+}
+
+fn open_step(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {
+    let number = step.number;
+    match &step.phase {
+        Phase::Composing => vec![Action::Send { step: number, attempt: 1, not_before: None }],
+        Phase::Sending { attempt } => vec![Action::Send { step: number, attempt: *attempt, not_before: None }],
+        Phase::Backoff { attempt, at } => {
+            vec![Action::Send { step: number, attempt: *attempt, not_before: Some(*at) }]
+        }
+        Phase::Failed { attempt, failure } => {
+            let failed = step.failed + step.failed_after_output;
+            match retry::next(failure, failed, step.failed_after_output, 0) {
+                Some(_) => vec![Action::Backoff { step: number, attempt: *attempt }],
+                None => append(unanswered(state, *attempt)),
+            }
+        }
+        Phase::Answered => calls(state, turn, step),
+    }
+}
+
+/// The answer that stands for one that never came, so that roles alternate.
+fn unanswered(state: &State, attempt: u32) -> Event {
+    partial_answer(state, attempt, "")
+}
+
+/// The answer of a request that was cut, with the text that had arrived.
+pub(crate) fn partial_answer(state: &State, attempt: u32, text: &str) -> Event {
+    let content = if text.is_empty() { Vec::new() } else { vec![Block::Text { text: Text::from(text), native: None }] };
+    let producer = state.producer().unwrap_or(crate::Producer { wire: crate::Wire::OpenaiChat, model: String::new() });
+    crate::AssistantMessage {
+        attempt,
+        producer,
+        content,
+        stop: Stop::Cut,
+        usage: None,
+        usage_raw: None,
+        interrupted: true,
+    }
+    .into()
+}
+
+fn calls(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {
+    let undecided =
+        step.calls.iter().find(|call| !matches!(call.stage, CallStage::Cleared | CallStage::Running | CallStage::Done));
+    if let Some(call) = undecided {
+        return decide(state, turn, call);
+    }
+    let Some(group) = open_group(&step.calls) else { return append(StepEnded {}) };
+    let allowed = turn.limits.executions.unwrap_or(limits::EXECUTIONS.default);
+    let waiting = |call: &&StepCall| call.stage == CallStage::Cleared;
+    if turn.executions >= allowed
+        && let Some(call) = group.iter().find(waiting)
+    {
+        return append(refused(
+            call.call,
+            "limit.executions",
+            "not run: this turn has reached its limit of tool executions",
+        ));
+    }
+    let room = usize::try_from(limits::PARALLEL.default).unwrap_or(1);
+    group
+        .iter()
+        .filter(|call| call.stage != CallStage::Done)
+        .take(room)
+        .map(|call| Action::Run { call: call.call })
+        .collect()
+}
+
+/// The first group of calls that is not done: neighbours that may run in parallel, or one alone.
+fn open_group(calls: &[StepCall]) -> Option<&[StepCall]> {
+    calls
+        .chunk_by(|one, next| one.parallel && next.parallel)
+        .find(|group| group.iter().any(|call| call.stage != CallStage::Done))
+}
+
+fn decide(state: &State, turn: &Turn, call: &StepCall) -> Vec<Action> {
+    let id = call.call;
+    match &call.stage {
+        CallStage::Received => {
+            let Some(record) = state.calls.get(&id) else {
+                return append(refused(id, "tool.not_started", "not run: the call was not recorded whole"));
+            };
+            let offered = state.epoch.iter().flat_map(|epoch| &epoch.header.tools);
+            let names: Vec<&str> = offered.map(|tool| tool.name.as_str()).collect();
+            if !names.contains(&record.name.as_str()) {
+                return append(unknown_tool(id, &record.name, &names));
+            }
+            let digest = crate::CallDigest {
+                name: record.name.clone(),
+                arguments: crate::Hash::of(record.arguments.as_str().as_bytes()),
+            };
+            let circling = turn.repeats.count() >= limits::REPEATS_ASK.default && turn.repeats.continues(&digest);
+            let at_least = if circling { Verdict::Ask } else { Verdict::Allow };
+            vec![Action::Consult { call: id, at_least }]
+        }
+        CallStage::Gated { .. } => append(ApprovalAsked { call: id }),
+        CallStage::Asked => vec![Action::Ask { call: id }],
+        CallStage::Refused { by, reason, unanswered } => append(refusal(state, id, by, reason.as_deref(), *unanswered)),
+        CallStage::Cleared | CallStage::Running | CallStage::Done => Vec::new(),
+    }
+}
+
+fn cancelled_step(state: &State, step: &Step) -> Vec<Action> {
+    match &step.phase {
+        Phase::Composing => append(unanswered(state, 0)),
+        Phase::Failed { attempt, .. } | Phase::Backoff { attempt, .. } => append(unanswered(state, *attempt)),
+        Phase::Sending { attempt } => vec![Action::Interrupt { step: step.number, attempt: *attempt }],
+        Phase::Answered => {
+            let idle = step.calls.iter().find(|call| !matches!(call.stage, CallStage::Running | CallStage::Done));
+            if let Some(call) = idle {
+                return append(refused(call.call, "tool.not_started", "not run: the turn was stopped first"));
+            }
+            let running: Vec<Action> = step
+                .calls
+                .iter()
+                .filter(|call| call.stage == CallStage::Running)
+                .map(|call| Action::Stop { call: call.call })
+                .collect();
+            if running.is_empty() { append(StepEnded {}) } else { running }
+        }
+    }
+}
+
+fn cancelled_turn(state: &State, turn: &Turn, by: &By) -> Vec<Action> {
+    if let Some(claimed) = state.inbox.iter().find(|waiting| waiting.claimed) {
+        let queued = &claimed.queued;
+        return append(UserMessage { item: Some(queued.item), source: queued.source, content: queued.content.clone() });
+    }
+    if let Some(waiting) = state.inbox.iter().find(|waiting| waiting.queued.target == Target::NextStep || !turn.begun) {
+        return append(InboxRemoved { item: waiting.queued.item, why: RemovedWhy::Cancelled });
+    }
+    let reason = match (by.0 == TIME_LIMIT, turn.limits.deadline) {
+        (true, Some(deadline)) => {
+            let maximum = u64::try_from(deadline.0 - turn.started.0).unwrap_or(0);
+            EndReason::Limit(reached(state, turn, LimitKind::Time, maximum, maximum))
+        }
+        _ => EndReason::Aborted { by: by.clone() },
+    };
+    append(TurnEnded { reason })
+}
+
+/// The limit that keeps the next request from being sent, if one does.
+fn limit_reached(state: &State, turn: &Turn) -> Option<LimitReached> {
+    let hit = measures(state, turn).into_iter().find(|near| near.observed >= near.maximum);
+    if let Some(hit) = hit {
+        return Some(reached(state, turn, hit.which, hit.maximum, hit.observed));
+    }
+    let maximum = turn.limits.cost?;
+    let next = next_cost(state);
+    match (state.cost, next) {
+        (Some(spent), Some(next)) if spent.0.saturating_add(next.0) <= maximum.0 => None,
+        (Some(spent), Some(next)) => {
+            Some(reached(state, turn, LimitKind::Cost, maximum.0, spent.0.saturating_add(next.0)))
+        }
+        _ if turn.limits.allow_unpriced => None,
+        // The epoch that holds the price is opened first.
+        _ if epoch_reason(state).is_some() => None,
+        _ => Some(reached(state, turn, LimitKind::Cost, maximum.0, maximum.0)),
+    }
+}
+
+/// The most the next request can cost: nothing read from the cache, the answer as long as it may be.
+fn next_cost(state: &State) -> Option<Micros> {
+    let epoch = state.epoch.as_ref()?;
+    // No known tokenizer makes more than a token of two bytes of text on average.
+    let input = state.prompt_bytes().div_ceil(2);
+    epoch.price?.at_most(input, epoch.config.parameters.max_output_tokens?)
+}
+
+/// Every counted limit with what was observed.
+fn measures(state: &State, turn: &Turn) -> Vec<LimitNear> {
+    let near = |which, maximum: Option<u64>, observed| maximum.map(|maximum| LimitNear { which, maximum, observed });
+    [
+        near(LimitKind::Steps, Some(turn.limits.steps.unwrap_or(limits::STEPS.default)), turn.steps),
+        near(
+            LimitKind::Executions,
+            Some(turn.limits.executions.unwrap_or(limits::EXECUTIONS.default)),
+            turn.executions,
+        ),
+        near(LimitKind::Repeats, Some(limits::REPEATS_END.default), turn.repeats.count()),
+        near(LimitKind::FailedSteps, Some(limits::FAILED_STEPS.default), turn.failed_steps),
+        near(LimitKind::Tokens, turn.limits.tokens, turn.tokens),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(turn.limits.cost.zip(state.cost).map(|(maximum, spent)| LimitNear {
+        which: LimitKind::Cost,
+        maximum: maximum.0.saturating_add(1),
+        observed: spent.0,
+    }))
+    .collect()
+}
+
+fn reached(state: &State, turn: &Turn, which: LimitKind, maximum: u64, observed: u64) -> LimitReached {
+    let mut closest: Vec<LimitNear> = measures(state, turn).into_iter().filter(|near| near.which != which).collect();
+    let share = |near: &LimitNear| u128::from(near.observed) * 1_000_000 / u128::from(near.maximum.max(1));
+    closest.sort_by_key(|near| std::cmp::Reverse(share(near)));
+    closest.truncate(3);
+    LimitReached { which, maximum, observed, closest, last_calls: turn.repeats.calls(10) }
+}
+
+fn refused(call: CallId, code: &str, message: &str) -> Event {
+    result_error(call, code, ToolErrorClass::Refused, message)
+}
+
+fn result_error(call: CallId, code: &str, class: ToolErrorClass, message: &str) -> Event {
+    ToolResult {
+        call,
+        content: Text::from(message),
+        error: Some(ToolError::new(code, class, "")),
+        meta: crate::ResultMeta::default(),
+    }
+    .into()
+}
+
+/// What the model is told of a refusal: at most 200 bytes, the identity never cut, no arguments.
+fn refusal(state: &State, call: CallId, by: &str, reason: Option<&str>, unanswered: bool) -> Event {
+    if unanswered {
+        let first = state.counters.unanswered <= 1;
+        let message = if first {
+            "not run: it needs a person's approval and nobody can be asked here. Go on without it. \
+             (It would run with --mode full, or with an --allow rule for it.)"
+        } else {
+            "not run: it needs a person's approval and nobody can be asked here"
+        };
+        return refused(call, "permission.unanswered", message);
+    }
+    let mut message = match reason {
+        Some(reason) if by.starts_with("person:") && reason.is_empty() => "Refused by the user".to_owned(),
+        Some(reason) if by.starts_with("person:") => format!("Refused by the user: {reason}"),
+        Some(reason) => format!("Blocked by rule {by}: {reason}"),
+        None => format!("Blocked by rule {by}"),
+    };
+    if message.len() > 200 {
+        let cut = (0..=200).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+        message.truncate(cut.max(by.len() + "Blocked by rule ".len()).min(message.len()));
+    }
+    refused(call, "guard.blocked", &message)
+}
+
+fn unknown_tool(call: CallId, name: &str, offered: &[&str]) -> Event {
+    let mut names: Vec<&str> = offered.to_vec();
+    names.sort_by_key(|offered| (distance(name, offered), *offered));
+    names.truncate(3);
+    let message = format!("there is no tool {name:?}; the nearest are {}", names.join(", "));
+    result_error(call, "tool.unknown", ToolErrorClass::Argument, &message)
+}
+
+/// Edit distance of two short names.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, left) in one.chars().take(64).enumerate() {
+        let mut corner = row[0];
+        row[0] = index + 1;
+        for (at, right) in other.iter().enumerate() {
+            let substituted = corner + usize::from(left != *right);
+            corner = row[at + 1];
+            row[at + 1] = substituted.min(row[at] + 1).min(corner + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+/// What a new owner of the log appends before it goes on with an open turn: a body with effects that
+/// was started and has no result is never run again by itself.
+#[must_use]
+pub fn resume(state: &State) -> Vec<Event> {
+    let calls = state.step.iter().flat_map(|step| &step.calls);
+    calls
+        .filter(|call| call.stage == CallStage::Running && call.effects != Effects::None)
+        .map(|call| outcome_unknown(call.call))
+        .collect()
+}
+
+/// What closes an open turn, when a new prompt comes instead: the partial text of the answer, a
+/// result for every open call, the end of step and turn. Empty when no turn is open.
+#[must_use]
+pub fn close(state: &State, partial: &str) -> Vec<Event> {
+    let Some(_) = &state.turn else { return Vec::new() };
+    let mut events = Vec::new();
+    if let Some(step) = &state.step {
+        match &step.phase {
+            Phase::Answered => events.extend(step.calls.iter().filter_map(|call| match call.stage {
+                CallStage::Done => None,
+                CallStage::Running => Some(outcome_unknown(call.call)),
+                _ => Some(refused(call.call, "tool.not_started", "not run: the session was closed first")),
+            })),
+            Phase::Sending { attempt } => events.push(partial_answer(state, *attempt, partial)),
+            Phase::Composing => events.push(unanswered(state, 0)),
+            Phase::Failed { attempt, .. } | Phase::Backoff { attempt, .. } => events.push(unanswered(state, *attempt)),
+        }
+        events.push(StepEnded {}.into());
+    }
+    events.push(TurnEnded { reason: EndReason::Interrupted }.into());
+    events
+}
+
+fn outcome_unknown(call: CallId) -> Event {
+    result_error(
+        call,
+        "tool.outcome_unknown",
+        ToolErrorClass::OutcomeUnknown,
+        "outcome_unknown: this call was started and the agent was interrupted before it ended. \
+         Check what it did before you repeat it.",
+    )
+}

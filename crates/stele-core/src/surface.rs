@@ -1,0 +1,203 @@
+//! The surface: the events that become messages, and how they do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::{
+    AssistantBlock, AssistantTurn, Block, CallId, Config, Message, Part, Producer, Text, ToolError, UserBlock, Wire,
+    repair_surrogates,
+};
+
+/// Revision of these rules, logged with each epoch.
+pub const DERIVE_REV: u32 = 1;
+
+/// What a call without a recorded result is answered with.
+pub const RESULT_MISSING: &str =
+    "(interrupted: this call has no recorded result; check its effects before repeating it)";
+/// What stands for an empty result.
+pub const RESULT_EMPTY: &str = "(no output)";
+/// What stands for an answer of which nothing arrived.
+pub const ANSWER_MISSING: &str = "(interrupted)";
+/// What stands between two answers without anything from the user.
+pub const USER_MISSING: &str = "(continue)";
+
+/// One event on the surface.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SurfaceItem {
+    /// A prompt or a notice.
+    User(Vec<Part>),
+    /// An answer.
+    Assistant {
+        /// Who made it.
+        producer: Producer,
+        /// Its blocks.
+        content: Vec<Block>,
+        /// True when it was cut.
+        interrupted: bool,
+    },
+    /// The result of a call.
+    Result {
+        /// The call.
+        call: CallId,
+        /// Its text.
+        content: Text,
+        /// How it failed, if it did.
+        error: Option<ToolError>,
+    },
+}
+
+/// What a call asked for, kept for replay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallRecord {
+    /// The wire it came on.
+    pub wire: Wire,
+    /// The vendor's id.
+    pub vendor_id: Option<String>,
+    /// Name of the tool.
+    pub name: String,
+    /// Raw arguments.
+    pub arguments: Text,
+}
+
+/// Turns surface events into the messages of a request. Pure and total: whatever the log holds, the
+/// messages alternate, begin with the user, and each call has exactly one result right after it.
+///
+/// `from` is where to begin: 0, or the place of an answer that directly follows what was sent.
+/// Messages are closed, so deriving in pieces gives the same as deriving at once.
+#[must_use]
+pub fn derive(
+    surface: &[SurfaceItem],
+    from: usize,
+    calls: &BTreeMap<CallId, CallRecord>,
+    config: &Config,
+) -> Vec<Message> {
+    let mut deriver = Deriver { calls, config, messages: Vec::new(), open: UserGroup::default(), user_sent: from > 0 };
+    for item in surface.get(from..).unwrap_or_default() {
+        match item {
+            SurfaceItem::User(parts) => {
+                let texts = parts.iter().map(|Part::Text { text }| text.shared());
+                deriver.open.texts.extend(texts.filter(|text| !text.trim().is_empty()));
+            }
+            SurfaceItem::Result { call, content, error } => {
+                deriver.open.results.entry(*call).or_insert_with(|| (content.shared(), error.is_some()));
+            }
+            SurfaceItem::Assistant { producer, content, interrupted } => {
+                deriver.close_user();
+                deriver.assistant(producer, content, *interrupted);
+            }
+        }
+    }
+    if !deriver.open.is_empty() {
+        deriver.close_user();
+    }
+    deriver.messages
+}
+
+/// What has come in since the last answer.
+#[derive(Default)]
+struct UserGroup {
+    /// The calls of the last answer, in order.
+    expected: Vec<CallId>,
+    results: BTreeMap<CallId, (Arc<str>, bool)>,
+    texts: Vec<Arc<str>>,
+}
+
+impl UserGroup {
+    fn is_empty(&self) -> bool {
+        self.expected.is_empty() && self.texts.is_empty()
+    }
+}
+
+struct Deriver<'a> {
+    calls: &'a BTreeMap<CallId, CallRecord>,
+    config: &'a Config,
+    messages: Vec<Message>,
+    open: UserGroup,
+    /// True when the message before the first one derived here is the user's and was sent already.
+    user_sent: bool,
+}
+
+impl Deriver<'_> {
+    fn close_user(&mut self) {
+        let mut group = std::mem::take(&mut self.open);
+        let mut blocks = Vec::with_capacity(group.expected.len() + group.texts.len());
+        for call in group.expected {
+            let Some(record) = self.calls.get(&call) else { continue };
+            let (text, error) = group.results.remove(&call).unwrap_or_else(|| (Arc::from(RESULT_MISSING), true));
+            let text = if text.is_empty() { Arc::from(RESULT_EMPTY) } else { text };
+            blocks.push(UserBlock::Result {
+                call,
+                wire_id: self.wire_id(call, record),
+                name: record.name.clone(),
+                text,
+                error,
+            });
+        }
+        blocks.extend(group.texts.into_iter().map(UserBlock::Text));
+        if blocks.is_empty() && !std::mem::take(&mut self.user_sent) {
+            blocks.push(UserBlock::Text(Arc::from(USER_MISSING)));
+        }
+        if !blocks.is_empty() {
+            self.messages.push(Message::User(blocks));
+        }
+    }
+
+    fn assistant(&mut self, producer: &Producer, content: &[Block], interrupted: bool) {
+        let native = producer.wire == self.config.wire && producer.model == self.config.model;
+        let replay = |raw: &Option<Text>| if native { raw.as_ref().map(Text::shared) } else { None };
+        let mut blocks = Vec::with_capacity(content.len());
+        for block in content {
+            match block {
+                Block::Text { text, .. } if text.as_str().trim().is_empty() => {}
+                Block::Text { text, native } => {
+                    blocks.push(AssistantBlock::Text { text: text.shared(), native: replay(native) })
+                }
+                Block::Reasoning { text, native: raw } => {
+                    if native && !interrupted && self.replays(text, raw.as_ref()) {
+                        blocks.push(AssistantBlock::Reasoning { text: text.shared(), native: replay(raw) });
+                    }
+                }
+                Block::Call { call, native } => {
+                    if let Some(record) = self.calls.get(call)
+                        && !self.open.expected.contains(call)
+                    {
+                        self.open.expected.push(*call);
+                        blocks.push(AssistantBlock::Call {
+                            call: *call,
+                            wire_id: self.wire_id(*call, record),
+                            name: record.name.clone(),
+                            arguments: repair_surrogates(record.arguments.as_str()).into(),
+                            native: replay(native),
+                        });
+                    }
+                }
+            }
+        }
+        // No wire accepts an answer that ends in reasoning.
+        while matches!(blocks.last(), Some(AssistantBlock::Reasoning { .. })) {
+            blocks.pop();
+        }
+        if blocks.is_empty() {
+            blocks.push(AssistantBlock::Text { text: Arc::from(ANSWER_MISSING), native: None });
+        }
+        self.messages.push(Message::Assistant(AssistantTurn { blocks }));
+    }
+
+    /// Whether reasoning may go back as it is. Signed reasoning goes back whole or not at all.
+    fn replays(&self, text: &Text, raw: Option<&Text>) -> bool {
+        match (self.config.wire, raw) {
+            (Wire::OpenaiChat, None) => !text.is_empty(),
+            (_, None) => false,
+            // Anthropic refuses a signed block whose text was lost; a redacted one never had any.
+            (Wire::AnthropicMessages, Some(raw)) => !text.is_empty() || raw.as_str().contains("\"redacted_thinking\""),
+            (_, Some(_)) => true,
+        }
+    }
+
+    fn wire_id(&self, call: CallId, record: &CallRecord) -> String {
+        match &record.vendor_id {
+            Some(id) if record.wire == self.config.wire => id.clone(),
+            _ => call.to_string(),
+        }
+    }
+}
