@@ -1,1 +1,26 @@
 //! The driver of the loop: fold the log, ask what is owed, do it, append what happened.
+//!
+//! [`Agent`] holds what sessions share: the store, the routes, the tools, the rules. A [`Driver`] owns
+//! one session's log while it is open. A frontend sends [`Command`]s and subscribes to [`Notice`]s; it
+//! holds no agent state, and killing it loses nothing.
+//!
+//! **Invariant:** the driver decides nothing. What happens next is [`stele_core::owed`] of the log;
+//! dropping a driver between any two appends and starting another one gives the same next request,
+//! byte for byte.
+
+mod agent;
+mod compose;
+mod driver;
+mod error;
+mod instructions;
+mod notice;
+mod open;
+mod request;
+mod verify;
+
+pub use agent::{Agent, AgentOptions, Approvals, Clock};
+pub use driver::{Driver, Until};
+pub use error::{Error, Result};
+pub use notice::{Command, Logged, Notice};
+pub use open::{OpenPolicy, SessionStart};
+pub use verify::{RequestCheck, Verification, verify};

@@ -690,9 +690,7 @@ pub struct Segment {
     pub zone: Zone,
     /// Name: the tool's, the section's, or the source of a piece of the preface.
     pub name: String,
-    /// Hash of the text.
-    pub hash: Hash,
-    /// A tool's canonical JSON, or text.
+    /// A tool's canonical JSON, or text; always a blob, so that equal segments are stored once.
     pub text: Text,
 }
 

@@ -39,7 +39,7 @@ pub use hash::{Hash, Hasher};
 pub use ids::{CallId, ItemId, Micros, Millis, Seq, SessionId};
 pub use json::{parse_lenient, repair_surrogates};
 pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
-pub use owed::{Action, close, owed, resume};
+pub use owed::{Action, close, owed, partial_answer, resume};
 pub use record::{Record, RecordBytes, Stored};
 pub use request::{
     CacheMarks, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock, SystemRole,

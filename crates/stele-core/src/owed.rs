@@ -191,7 +191,8 @@ fn unanswered(state: &State, attempt: u32) -> Event {
 }
 
 /// The answer of a request that was cut, with the text that had arrived.
-pub(crate) fn partial_answer(state: &State, attempt: u32, text: &str) -> Event {
+#[must_use]
+pub fn partial_answer(state: &State, attempt: u32, text: &str) -> Event {
     let content = if text.is_empty() { Vec::new() } else { vec![Block::Text { text: Text::from(text), native: None }] };
     let producer = state.producer().unwrap_or(crate::Producer { wire: crate::Wire::OpenaiChat, model: String::new() });
     crate::AssistantMessage {

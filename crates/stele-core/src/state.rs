@@ -676,6 +676,16 @@ impl State {
         self.surface_bytes + self.epoch.as_ref().map_or(0, |epoch| epoch.header_bytes)
     }
 
+    /// The first text that came from a person; what a list of sessions shows.
+    #[must_use]
+    pub fn first_prompt(&self) -> Option<&str> {
+        let first = self.surface.iter().find_map(|item| match item {
+            SurfaceItem::User(parts) => parts.first(),
+            _ => None,
+        });
+        first.map(|crate::Part::Text { text }| text.as_str())
+    }
+
     /// The text of the last answer, without reasoning.
     #[must_use]
     pub fn last_text(&self) -> String {

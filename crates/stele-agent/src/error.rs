@@ -1,0 +1,45 @@
+//! Errors of this crate: what keeps a session from being opened or going on.
+
+/// Result of driving a session.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a session could not be opened or could not go on. What was appended before stays.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The log could not be opened, read or written.
+    #[error(transparent)]
+    Store(#[from] stele_store::Error),
+    /// A record could not be understood.
+    #[error(transparent)]
+    Log(#[from] stele_core::Error),
+    /// The session's route is not configured here.
+    #[error(
+        "config.unknown_route: this session uses the route {name:?}, which is not configured here; configured: {known}. Choose another with --model, or add [routes.{name}]"
+    )]
+    UnknownRoute {
+        /// The route's name.
+        name: String,
+        /// The routes there are.
+        known: String,
+    },
+    /// The wire cannot express what the configuration asks for.
+    #[error("{}: {}", .0.code.code(), .0.message.as_str())]
+    Request(stele_core::Failure),
+    /// The session's folder is gone.
+    #[error("session.folder_gone: the folder {0} is not there any more; create it again, or start a session elsewhere")]
+    FolderGone(String),
+}
+
+impl Error {
+    /// The stable code.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Log(error) => error.code(),
+            Self::UnknownRoute { .. } => "config.unknown_route",
+            Self::Request(failure) => failure.code.code(),
+            Self::FolderGone(_) => "session.folder_gone",
+        }
+    }
+}

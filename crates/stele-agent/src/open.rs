@@ -1,0 +1,161 @@
+//! Opening a session: a new one, one that was left, a fork.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stele_core::{By, Mode, ModeSet, ModelSet, Parent, Record, Seq, SessionId, SessionStarted, State, close, resume};
+use stele_store::{Start, Store};
+use tokio::sync::broadcast;
+use uuid::Uuid;
+
+use crate::driver::Driver;
+use crate::{Agent, Error, Notice, Result};
+
+/// What becomes of a turn that is still open in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenPolicy {
+    /// What is owed goes on: there is no new prompt.
+    Continue,
+    /// The turn is closed first: a new prompt comes, or a person looks at the session.
+    Close,
+}
+
+/// How a new session begins.
+#[derive(Clone, Debug)]
+pub struct SessionStart {
+    /// The folder, canonical.
+    pub folder: PathBuf,
+    /// Permission mode.
+    pub mode: Mode,
+    /// Name of the route.
+    pub route: String,
+    /// The model.
+    pub model: String,
+    /// Who starts it.
+    pub by: By,
+}
+
+/// Notices that a slow subscriber may fall behind by.
+const NOTICES: usize = 4096;
+
+impl Driver {
+    /// Starts a session. Nothing is stored before its first request.
+    ///
+    /// # Errors
+    /// The store refuses.
+    pub fn create(agent: &Arc<Agent>, start: &SessionStart) -> Result<Self> {
+        let session = new_id(agent);
+        let cwd = start.folder.display().to_string();
+        let writer = agent.store().create(&session, &Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
+        let mut driver = Self::new(agent, session.clone(), session, writer, State::new(), start.folder.clone(), false);
+        driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent: None, imported: false })?;
+        driver.append(ModeSet { mode: start.mode, by: start.by.clone() })?;
+        driver.append(ModelSet { route: start.route.clone(), model: start.model.clone(), by: start.by.clone() })?;
+        Ok(driver)
+    }
+
+    /// Opens a session and deals with a turn that is still open in it.
+    ///
+    /// # Errors
+    /// The session is locked, damaged, newer than this program, or its folder is gone.
+    pub fn open(agent: &Arc<Agent>, session: &SessionId, policy: OpenPolicy) -> Result<Self> {
+        let writer = agent.store().writer(session)?;
+        let state = fold(agent.store(), session, None)?;
+        let lineage = agent.store().lineage(session)?;
+        let partial = writer.partial()?.map(|partial| partial.text).unwrap_or_default();
+        let events = match policy {
+            OpenPolicy::Continue => resume(&state),
+            OpenPolicy::Close => close(&state, &partial),
+        };
+        let folder = folder_of(&state)?;
+        let mut driver = Self::new(agent, session.clone(), lineage, writer, state, folder, true);
+        for event in events {
+            driver.append(event)?;
+        }
+        driver.commit()?;
+        Ok(driver)
+    }
+
+    /// Continues a copy of a session from one of its records on; the copy shares what came before.
+    ///
+    /// # Errors
+    /// As for [`Driver::open`]; the parent may be locked, since it is only read.
+    pub fn fork(agent: &Arc<Agent>, parent: &SessionId, at: Option<Seq>) -> Result<Self> {
+        let at = match at {
+            Some(at) => at,
+            None => agent.store().session(parent)?.head.seq,
+        };
+        let state = fold(agent.store(), parent, Some(at))?;
+        let folder = folder_of(&state)?;
+        let session = new_id(agent);
+        let lineage = agent.store().lineage(parent)?;
+        let cwd = folder.display().to_string();
+        let start = Start { cwd: cwd.clone(), created: agent.now(), parent: Some((parent.clone(), at)) };
+        let writer = agent.store().create(&session, &start)?;
+        let events = close(&state, "");
+        let mut driver = Self::new(agent, session, lineage, writer, state, folder, false);
+        driver.append(SessionStarted {
+            version: agent.options.version.clone(),
+            cwd,
+            parent: Some(Parent { session: parent.clone(), seq: at }),
+            imported: false,
+        })?;
+        for event in events {
+            driver.append(event)?;
+        }
+        Ok(driver)
+    }
+
+    /// Subscribes to what happens from here on.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
+        self.notices.subscribe()
+    }
+}
+
+pub(crate) fn notices() -> broadcast::Sender<Notice> {
+    broadcast::Sender::new(NOTICES)
+}
+
+fn new_id(agent: &Agent) -> SessionId {
+    let millis = u64::try_from(agent.now().0).unwrap_or(0);
+    let ticks = uuid::Timestamp::from_unix(
+        uuid::NoContext,
+        millis / 1000,
+        u32::try_from(millis % 1000).unwrap_or(0) * 1_000_000,
+    );
+    // The text form of a UUID is always well formed.
+    SessionId::new(Uuid::new_v7(ticks).to_string()).unwrap_or_else(|defect| unreachable!("{defect}"))
+}
+
+fn folder_of(state: &State) -> Result<PathBuf> {
+    let cwd = state.session().map_or("", |session| session.cwd.as_str());
+    let folder = Path::new(cwd);
+    if folder.is_dir() { Ok(folder.to_owned()) } else { Err(Error::FolderGone(cwd.to_owned())) }
+}
+
+/// Folds a session's log, up to and including `until`.
+pub(crate) fn fold(store: &Store, session: &SessionId, until: Option<Seq>) -> Result<State> {
+    let mut state = State::new();
+    let mut failure = None;
+    for stored in store.read(session, Seq(0))? {
+        let stored = stored?;
+        if until.is_some_and(|until| stored.seq > until) {
+            break;
+        }
+        let decoded = Record::decode(stored.seq, &stored.bytes, &mut |hash| match store.blob(hash) {
+            Ok(blob) => blob,
+            Err(error) => {
+                failure = Some(error);
+                None
+            }
+        });
+        if let Some(error) = failure.take() {
+            return Err(error.into());
+        }
+        if let Some(record) = decoded? {
+            state.fold(&record);
+        }
+    }
+    Ok(state)
+}

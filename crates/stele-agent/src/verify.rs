@@ -1,0 +1,133 @@
+//! Proof that the log holds every byte the model saw: each request is built again and compared.
+
+use stele_core::{Event, Record, Seq, SessionId, State};
+use stele_store::{Fault, Store};
+
+use crate::request::{self, Encoded};
+use crate::{Error, Result};
+
+/// What became of one request that was built again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestCheck {
+    /// The same bytes.
+    Same,
+    /// Other bytes.
+    Differs {
+        /// What differs: `body` or `prompt`.
+        what: &'static str,
+    },
+    /// It was written by an encoder that this build does not have.
+    RevisionNotHere {
+        /// The encoder and its revision.
+        encoder: String,
+    },
+}
+
+/// What is wrong with a session, if anything.
+#[derive(Clone, Debug, Default)]
+pub struct Verification {
+    /// Records read.
+    pub records: u64,
+    /// Requests built again and found the same.
+    pub requests: u64,
+    /// Bytes of those requests.
+    pub request_bytes: u64,
+    /// Damage of the chain, the head, records or blobs.
+    pub faults: Vec<Fault>,
+    /// Records that cannot be read, with the reason.
+    pub unreadable: Vec<(Seq, String)>,
+    /// Requests that are not the same.
+    pub requests_not_same: Vec<(Seq, RequestCheck)>,
+}
+
+impl Verification {
+    /// True when nothing is wrong. An encoder that is not in this build is no damage.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        let differs = self.requests_not_same.iter().any(|(_, check)| matches!(check, RequestCheck::Differs { .. }));
+        self.faults.is_empty() && self.unreadable.is_empty() && !differs
+    }
+}
+
+/// Checks a session's chain and head, and rebuilds every request of it. Reads only; linear in the log.
+///
+/// # Errors
+/// There is no such session, or the store cannot be read at all.
+pub fn verify(store: &Store, session: &SessionId) -> Result<Verification> {
+    let mut verification = Verification { faults: store.check(session)?, ..Verification::default() };
+    let mut replay = Replay::default();
+    for stored in store.read(session, Seq(0))? {
+        let stored = match stored {
+            Ok(stored) => stored,
+            Err(error) => {
+                verification.unreadable.push((replay.state.next_seq(), error.to_string()));
+                break;
+            }
+        };
+        verification.records += 1;
+        match Record::decode(stored.seq, &stored.bytes, &mut |hash| store.blob(hash).ok().flatten()) {
+            Ok(Some(record)) => replay.take(&record, &mut verification),
+            Ok(None) => {}
+            Err(error) => verification.unreadable.push((stored.seq, error.to_string())),
+        }
+    }
+    Ok(verification)
+}
+
+/// Folds the log and encodes along, one message at a time.
+struct Replay {
+    state: State,
+    encoded: Option<Encoded>,
+    earlier: Option<Encoded>,
+}
+
+impl Default for Replay {
+    fn default() -> Self {
+        Self { state: State::new(), encoded: None, earlier: None }
+    }
+}
+
+impl Replay {
+    fn take(&mut self, record: &Record, verification: &mut Verification) {
+        match &record.event {
+            Event::EpochOpened(_) => {
+                // What the last epoch's requests shared with the next is measured over all that was known by then.
+                if request::update(&mut self.encoded, &self.state).is_ok() {
+                    self.earlier = self.encoded.take();
+                }
+            }
+            Event::RequestSent(sent) => match self.check(sent) {
+                RequestCheck::Same => {
+                    verification.requests += 1;
+                    verification.request_bytes += sent.body.len;
+                }
+                other => verification.requests_not_same.push((record.seq, other)),
+            },
+            _ => {}
+        }
+        self.state.fold(record);
+    }
+
+    fn check(&mut self, sent: &stele_core::RequestSent) -> RequestCheck {
+        match request::update(&mut self.encoded, &self.state) {
+            Ok(()) => {}
+            Err(Error::Request(_)) => {
+                let encoder = self.state.epoch().map(|epoch| epoch.config.encoder.clone()).unwrap_or_default();
+                return RequestCheck::RevisionNotHere { encoder };
+            }
+            Err(_) => return RequestCheck::Differs { what: "body" },
+        }
+        let Some((encoded, epoch)) = self.encoded.as_ref().zip(self.state.epoch()) else {
+            return RequestCheck::Differs { what: "body" };
+        };
+        let shared = encoded.shared(epoch.sent.as_ref(), self.earlier.as_ref());
+        self.earlier = None;
+        if encoded.encoder().body_digest() != sent.body {
+            RequestCheck::Differs { what: "body" }
+        } else if encoded.encoder().prompt_digest(shared) != sent.prompt {
+            RequestCheck::Differs { what: "prompt" }
+        } else {
+            RequestCheck::Same
+        }
+    }
+}
