@@ -683,6 +683,17 @@ pub enum EpochReason {
     ModelChanged,
 }
 
+impl EpochReason {
+    /// The name in the log and in reports.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Initial => "initial",
+            Self::ModelChanged => "model_changed",
+        }
+    }
+}
+
 /// A named part of the header.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Segment {

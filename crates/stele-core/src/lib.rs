@@ -9,6 +9,7 @@
 //! **Invariant:** nothing here does I/O, reads a clock or draws a random number. Time and ids come
 //! in as data, so that a fresh start, a resume and a replay are one code path.
 
+pub mod cache;
 mod call;
 mod card;
 mod error;
@@ -27,6 +28,7 @@ pub mod retry;
 mod state;
 mod surface;
 mod text;
+pub mod timeline;
 mod tool;
 mod usage;
 
