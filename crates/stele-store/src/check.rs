@@ -1,0 +1,397 @@
+//! Checking a log: the chain, the head, gaps, and every blob that is cited. Linear in the log.
+
+use std::collections::{HashSet, VecDeque};
+use std::fmt;
+
+use rusqlite::Connection;
+use stele_core::{Hash, Record, Seq, SessionId};
+
+use crate::blob::{self, Found};
+use crate::lineage::{Segment, TITLE, genesis, hash_at, lineage};
+use crate::read::{RawRow, page};
+use crate::session::{self, FullRow, Head};
+use crate::{Error, Result, Store, collect};
+
+/// Rows that are tried one by one where a page of the database cannot be read.
+const PROBE: u64 = 512;
+
+/// One thing that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The session it is in; `None` for records whose session's row is gone and whose id nothing tells.
+    pub session: Option<SessionId>,
+    /// What it is.
+    pub damage: Damage,
+}
+
+/// What is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// A record's bytes are not the ones that were hashed, or cannot be read.
+    Record {
+        /// Its position.
+        seq: Seq,
+    },
+    /// The stored hash of the record before is wrong at a record.
+    Prev {
+        /// Its position.
+        seq: Seq,
+    },
+    /// The stored hash of a record is wrong; its bytes are right.
+    Hash {
+        /// Its position.
+        seq: Seq,
+    },
+    /// Records are missing between others.
+    Missing {
+        /// The first of them.
+        first: Seq,
+        /// The last of them.
+        last: Seq,
+    },
+    /// The last records, up to the head, are missing.
+    Tail {
+        /// The first of them.
+        first: Seq,
+        /// The last of them: the head.
+        last: Seq,
+    },
+    /// There are records after the head.
+    Beyond {
+        /// The first of them.
+        first: Seq,
+        /// The last of them.
+        last: Seq,
+    },
+    /// The session's row does not hold the hash of its last record.
+    Head {
+        /// Position of the last record.
+        seq: Seq,
+    },
+    /// A record is the one that was hashed, and still is none.
+    Envelope {
+        /// Its position.
+        seq: Seq,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A cited blob is not there.
+    BlobMissing {
+        /// A record that cites it.
+        seq: Seq,
+        /// Its name.
+        blob: Hash,
+    },
+    /// A cited blob is not the content its name says.
+    BlobDamaged {
+        /// A record that cites it.
+        seq: Seq,
+        /// Its name.
+        blob: Hash,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// What a fork continues is not there.
+    Parent {
+        /// The session it continues.
+        session: SessionId,
+        /// The last record it shares with it.
+        seq: Seq,
+    },
+    /// Records are there, but the row of their session is gone.
+    Orphans {
+        /// The first of them.
+        first: Seq,
+        /// The last of them.
+        last: Seq,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.session {
+            Some(session) => write!(f, "session {session}: {}", self.damage),
+            None => write!(f, "a session whose id is lost: {}", self.damage),
+        }
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Record { seq } => write!(f, "record {seq} is damaged"),
+            Self::Prev { seq } => write!(f, "record {seq} names a wrong hash as the one before it"),
+            Self::Hash { seq } => write!(f, "the stored hash of record {seq} is damaged"),
+            Self::Missing { first, last } => write!(f, "{} missing", Span(*first, *last)),
+            Self::Tail { first, last } => write!(f, "{} missing from the end", Span(*first, *last)),
+            Self::Beyond { first, last } => write!(f, "{} after the head", Span(*first, *last)),
+            Self::Head { seq } => write!(f, "the session's head is not the hash of its last record, {seq}"),
+            Self::Envelope { seq, detail } => write!(f, "record {seq} cannot be read: {detail}"),
+            Self::BlobMissing { seq, blob } => write!(f, "blob {blob}, cited by record {seq}, is missing"),
+            Self::BlobDamaged { seq, blob, detail } => {
+                write!(f, "blob {blob}, cited by record {seq}, is damaged: {detail}")
+            }
+            Self::Parent { session, seq } => {
+                write!(f, "it continues record {seq} of session {session}, which is not there")
+            }
+            Self::Orphans { first, last } => {
+                write!(f, "its row is gone; {} still there", Span(*first, *last))
+            }
+        }
+    }
+}
+
+/// Records, as a sentence names them, with its verb.
+struct Span(Seq, Seq);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 == self.1 { write!(f, "record {} is", self.0) } else { write!(f, "records {} to {} are", self.0, self.1) }
+    }
+}
+
+impl Store {
+    /// Everything that is damaged in a session's log, its ancestors' spans included; nothing when it
+    /// is as it was written.
+    ///
+    /// # Errors
+    /// `log.not_found`; `log.unreadable` or `log.corrupt` when the database is damaged so far that its
+    /// rows cannot be listed.
+    pub fn check(&self, id: &SessionId) -> Result<Vec<Fault>> {
+        self.database.read(|connection| {
+            let mut check = Check { store: self, connection, seen: HashSet::new(), faults: Vec::new() };
+            let row = match session::find_visible(connection, self.path(), id) {
+                Ok(row) => row,
+                Err(error) => {
+                    check.orphans()?;
+                    let faults: Vec<Fault> =
+                        check.faults.into_iter().filter(|fault| fault.session.as_ref() == Some(id)).collect();
+                    return if faults.is_empty() { Err(error) } else { Ok(faults) };
+                }
+            };
+            match lineage(connection, self.path(), id) {
+                Ok(segments) => {
+                    let origin = segments.first().map(|segment| genesis(&segment.session));
+                    check.span(&segments, origin, row.public.head)?;
+                }
+                // The parent's row is gone: what can be checked is the session's own part.
+                Err(Error::Corrupt { .. }) => check.own(&row)?,
+                Err(error) => return Err(error),
+            }
+            Ok(check.faults)
+        })
+    }
+
+    /// Everything that is damaged in any session, hidden spans included. A damaged blob is named once.
+    ///
+    /// # Errors
+    /// As for [`Store::check`].
+    pub fn check_all(&self) -> Result<Vec<Fault>> {
+        self.database.read(|connection| {
+            let mut check = Check { store: self, connection, seen: HashSet::new(), faults: Vec::new() };
+            for row in session::all(connection, self.path())? {
+                check.own(&row)?;
+            }
+            check.orphans()?;
+            Ok(check.faults)
+        })
+    }
+}
+
+struct Check<'a> {
+    store: &'a Store,
+    connection: &'a Connection,
+    /// Blobs that were looked at.
+    seen: HashSet<Hash>,
+    faults: Vec<Fault>,
+}
+
+/// A record that waits for the next one, which says what its hash was when it was written.
+struct Pending {
+    session: SessionId,
+    row: RawRow,
+}
+
+impl Check<'_> {
+    fn fault(&mut self, session: &SessionId, damage: Damage) {
+        self.faults.push(Fault { session: Some(session.clone()), damage });
+    }
+
+    fn read<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
+        result.map_err(|error| Error::reading(self.store.path(), &error))
+    }
+
+    /// Checks a session's own records, from its start or from where it was forked.
+    fn own(&mut self, row: &FullRow) -> Result<()> {
+        let id = &row.public.id;
+        let (first, origin) = match &row.public.parent {
+            None => (Seq(0), Some(genesis(id))),
+            Some(parent) => {
+                let ahead = session::find(self.connection, self.store.path(), &parent.session)?;
+                let hash = match ahead {
+                    Some(ahead) => self.read(hash_at(self.connection, ahead.key, parent.seq))?,
+                    None => None,
+                };
+                if hash.is_none() {
+                    self.fault(id, Damage::Parent { session: parent.session.clone(), seq: parent.seq });
+                }
+                (parent.seq.next(), hash)
+            }
+        };
+        let segment = Segment { session: id.clone(), key: row.key, first, last: row.public.head.seq };
+        self.span(&[segment], origin, row.public.head)
+    }
+
+    /// Checks records that follow each other, up to the head of the session they belong to.
+    fn span(&mut self, segments: &[Segment], origin: Option<Hash>, head: Head) -> Result<()> {
+        let mut trusted = origin;
+        let mut pending: Option<Pending> = None;
+        for (at, segment) in segments.iter().enumerate() {
+            let ends_here = at + 1 == segments.len();
+            let mut rest = segment.clone();
+            rest.last = if ends_here { Seq(TITLE.0 - 1) } else { segment.last };
+            let mut expected = segment.first;
+            let mut beyond: Option<(Seq, Seq)> = None;
+            loop {
+                let rows = self.rows(&rest, segment.last)?;
+                let Some(last) = rows.back().map(|row| row.seq) else { break };
+                for row in rows {
+                    if row.seq > segment.last {
+                        beyond = Some((beyond.map_or(row.seq, |(first, _)| first), row.seq));
+                        continue;
+                    }
+                    if row.seq > expected {
+                        self.settle(pending.take(), None, &mut trusted)?;
+                        trusted = None;
+                        let last = Seq(row.seq.0 - 1);
+                        self.fault(&segment.session, Damage::Missing { first: expected, last });
+                    } else {
+                        self.settle(pending.take(), row.prev, &mut trusted)?;
+                    }
+                    expected = row.seq.next();
+                    pending = Some(Pending { session: segment.session.clone(), row });
+                }
+                rest.first = last.next();
+            }
+            if expected <= segment.last {
+                self.settle(pending.take(), None, &mut trusted)?;
+                trusted = None;
+                let (first, last) = (expected, segment.last);
+                let damage = if ends_here { Damage::Tail { first, last } } else { Damage::Missing { first, last } };
+                self.fault(&segment.session, damage);
+            }
+            if ends_here {
+                let complete = pending.is_some();
+                self.settle(pending.take(), Some(head.hash), &mut trusted)?;
+                if complete && trusted.is_some_and(|hash| hash != head.hash) {
+                    self.fault(&segment.session, Damage::Head { seq: head.seq });
+                }
+                if let Some((first, last)) = beyond {
+                    self.fault(&segment.session, Damage::Beyond { first, last });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next rows. Where the database itself cannot be read, each row that should be there is tried
+    /// alone, and one that fails is given back empty.
+    fn rows(&self, rest: &Segment, last: Seq) -> Result<VecDeque<RawRow>> {
+        match page(self.connection, rest) {
+            Ok(rows) => Ok(rows),
+            Err(error) if rest.first > last => Err(Error::reading(self.store.path(), &error)),
+            Err(_) => {
+                let until = last.0.min(rest.first.0 + PROBE);
+                let mut rows = VecDeque::new();
+                for seq in (rest.first.0..=until).map(Seq) {
+                    match page(self.connection, &Segment { first: seq, last: seq, ..rest.clone() }) {
+                        Ok(found) => rows.extend(found),
+                        Err(_) => rows.push_back(RawRow { seq, prev: None, hash: None, bytes: None }),
+                    }
+                }
+                Ok(rows)
+            }
+        }
+    }
+
+    /// Judges a record: by the hash before it, by its own, and by what the record after it (or the
+    /// head) says its hash was. Two that agree tell which of the three is damaged.
+    fn settle(&mut self, pending: Option<Pending>, witness: Option<Hash>, trusted: &mut Option<Hash>) -> Result<()> {
+        let Some(Pending { session, row }) = pending else { return Ok(()) };
+        let seq = row.seq;
+        let Some(bytes) = row.bytes else {
+            self.fault(&session, Damage::Record { seq });
+            *trusted = witness.or(row.hash);
+            return Ok(());
+        };
+        if row.prev.is_none() || (trusted.is_some() && row.prev != *trusted) {
+            self.fault(&session, Damage::Prev { seq });
+        }
+        let after_gap = trusted.is_none();
+        let computed = trusted.or(row.prev).map(|prev| Hash::of_record(&prev, &bytes));
+        let whole = match computed {
+            Some(computed) if row.hash == Some(computed) => {
+                *trusted = Some(computed);
+                true
+            }
+            Some(computed) if witness == Some(computed) && !after_gap => {
+                self.fault(&session, Damage::Hash { seq });
+                *trusted = Some(computed);
+                true
+            }
+            _ => {
+                self.fault(&session, Damage::Record { seq });
+                *trusted = witness.or(row.hash);
+                false
+            }
+        };
+        self.blobs(&session, seq, &bytes, whole)
+    }
+
+    /// Checks the blobs a record cites. A damaged record may name blobs that never were, so of those
+    /// only what is there is judged.
+    fn blobs(&mut self, session: &SessionId, seq: Seq, bytes: &[u8], whole: bool) -> Result<()> {
+        let cites = match Record::cites(seq, bytes) {
+            Ok(cites) => cites,
+            Err(error) => {
+                if whole {
+                    self.fault(session, Damage::Envelope { seq, detail: error.to_string() });
+                }
+                return Ok(());
+            }
+        };
+        for blob in cites {
+            if self.seen.contains(&blob) {
+                continue;
+            }
+            let found = match blob::get(self.connection, &blob) {
+                Ok(found) => found,
+                Err(error) => Found::Damaged(error.to_string()),
+            };
+            match found {
+                Found::Missing if !whole => continue,
+                Found::Missing => self.fault(session, Damage::BlobMissing { seq, blob }),
+                Found::Damaged(detail) => self.fault(session, Damage::BlobDamaged { seq, blob, detail }),
+                Found::Whole(_) => {}
+            }
+            self.seen.insert(blob);
+        }
+        Ok(())
+    }
+
+    /// Finds records whose session's row is gone. A lock file that is left may tell the session's id:
+    /// the hash of it is what the first record has as `prev`.
+    fn orphans(&mut self) -> Result<()> {
+        let found = self.read(collect::orphans(self.connection))?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let names = collect::lock_names(&self.store.locks());
+        for orphans in found {
+            let session = names.iter().find(|id| orphans.prev == Some(genesis(id))).cloned();
+            let damage = Damage::Orphans { first: orphans.first, last: orphans.last };
+            self.faults.push(Fault { session, damage });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Full-text search over transcript text and titles.
+
+use rusqlite::Connection;
+use stele_core::{Seq, SessionId};
+
+use crate::lineage::{TITLE, key_of, row_id, seq_of};
+use crate::session::signed;
+
+/// Words of a query that count; more are left out.
+const MAX_TERMS: usize = 32;
+
+/// A place where a query was found, the best first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The session.
+    pub session: SessionId,
+    /// The record; `None` for a hit in the title.
+    pub seq: Option<Seq>,
+    /// Some words around it.
+    pub excerpt: String,
+}
+
+/// Makes a text findable under a row id.
+pub(crate) fn index(connection: &Connection, row_id: i64, text: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT INTO search (rowid, text) VALUES (?1, ?2)")?
+        .execute((row_id, text))
+        .map(drop)
+}
+
+/// Makes a session findable by its title and no longer by the title before.
+pub(crate) fn index_title(connection: &Connection, key: i64, title: Option<&str>) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM search WHERE rowid = ?1")?.execute([row_id(key, TITLE)])?;
+    title.map_or(Ok(()), |title| index(connection, row_id(key, TITLE), title))
+}
+
+/// Makes a session, or what of it lies from some seq on, no longer findable.
+pub(crate) fn forget(connection: &Connection, key: i64, from: Seq) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("DELETE FROM search WHERE rowid BETWEEN ?1 AND ?2")?
+        .execute((row_id(key, from), row_id(key, TITLE)))
+        .map(drop)
+}
+
+/// The best places for a query; none for a query without a word.
+pub(crate) fn find(connection: &Connection, query: &str, limit: usize) -> rusqlite::Result<Vec<Hit>> {
+    let Some(expression) = expression(query) else { return Ok(Vec::new()) };
+    let mut statement = connection.prepare_cached(
+        "SELECT search.rowid, sessions.id, snippet(search, 0, '', '', '…', 16) FROM search \
+         JOIN sessions ON sessions.key = search.rowid >> 40 AND sessions.hidden = 0 \
+         WHERE search MATCH ?1 ORDER BY search.rank, search.rowid DESC LIMIT ?2",
+    )?;
+    let rows = statement.query_map((expression, signed(limit as u64)), |row| {
+        let id: i64 = row.get(0)?;
+        let session = SessionId::new(row.get::<_, String>(1)?).map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error.into())
+        })?;
+        debug_assert!(key_of(id) > 0);
+        Ok(Hit { session, seq: Some(seq_of(id)).filter(|seq| *seq != TITLE), excerpt: row.get(2)? })
+    })?;
+    rows.collect()
+}
+
+/// A person's query as an FTS5 expression: every word has to be there, the last one as the start of a
+/// word; words between double quotes stand side by side. Whatever else is typed is text to look for.
+fn expression(query: &str) -> Option<String> {
+    let mut terms = Vec::new();
+    for (at, part) in query.split('"').enumerate() {
+        if at % 2 == 1 {
+            terms.push(part.trim());
+        } else {
+            terms.extend(part.split_whitespace());
+        }
+    }
+    terms.retain(|term| term.chars().any(char::is_alphanumeric));
+    terms.truncate(MAX_TERMS);
+    let open_ended = !query.ends_with('"') && !query.ends_with(char::is_whitespace);
+    let quoted: Vec<String> = terms.iter().map(|term| format!("\"{}\"", term.replace('\0', " "))).collect();
+    if quoted.is_empty() {
+        return None;
+    }
+    Some(quoted.join(" ") + if open_ended { "*" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(query: &str, expect: Option<&str>) {
+        assert_eq!(expression(query).as_deref(), expect);
+    }
+
+    #[test]
+    fn words_are_quoted_and_the_last_one_is_a_start() {
+        check("cache miss", Some(r#""cache" "miss"*"#));
+        check("cache miss ", Some(r#""cache" "miss""#));
+        check(r#"the "prompt cache" miss"#, Some(r#""the" "prompt cache" "miss"*"#));
+        check(r#"an "open quote"#, Some(r#""an" "open quote"*"#));
+    }
+
+    #[test]
+    fn operators_are_text() {
+        check("a AND (b OR c* NEAR/2", Some(r#""a" "AND" "(b" "OR" "c*" "NEAR/2"*"#));
+        check("col:x ^y -z", Some(r#""col:x" "^y" "-z"*"#));
+    }
+
+    #[test]
+    fn a_query_without_a_word_finds_nothing() {
+        check("", None);
+        check("  \"\" -- * ", None);
+    }
+
+    fn searchable() -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        for step in crate::schema::MIGRATIONS {
+            connection.execute_batch(step).unwrap();
+        }
+        connection
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn no_query_is_a_syntax_error(query in r#"([a-z"*():^{}+,.\-\\\x00 ]|AND|OR|NOT|NEAR|é|漢|🙂){0,12}"#) {
+            prop_assert!(find(&searchable_once(), &query, 10).is_ok());
+        }
+    }
+
+    fn searchable_once() -> Connection {
+        searchable()
+    }
+}
