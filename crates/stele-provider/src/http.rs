@@ -1,0 +1,429 @@
+//! Sends one attempt of a request and reads its stream.
+//!
+//! The body is sent as it is given, byte for byte, and what comes back goes to the decoder chunk by
+//! chunk. Nothing here tries twice: a failed attempt is a [`Failure`], and the loop decides.
+//!
+//! **Invariant:** a credential is in exactly one header, which is marked sensitive, and in no error.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response, StatusCode, Url};
+use stele_core::{Config, Failure, FailureCode, Wire, limits};
+
+use crate::fault::{self, Place};
+use crate::{Proxies, Secret};
+
+/// Bytes of an error's body that are read.
+const ERROR_BODY_MAX: usize = 64 * 1024;
+
+/// Version of the Messages API (Anthropic, API versioning, 2026-11).
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// How the client connects. All of it comes in as data.
+#[derive(Clone, Debug)]
+pub struct ClientSettings {
+    /// Longest time to make a connection.
+    pub connect: Duration,
+    /// Longest time without a byte, before the first one too.
+    pub idle: Duration,
+    /// The proxies.
+    pub proxies: Proxies,
+    /// A PEM file with certificate authorities that are trusted beside the system's (`STELE_CA_FILE`).
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_millis(limits::CONNECT_MS.default),
+            idle: Duration::from_millis(limits::IDLE_MS.default),
+            proxies: Proxies::default(),
+            ca_file: None,
+        }
+    }
+}
+
+impl ClientSettings {
+    /// The default limits with the proxies and `STELE_CA_FILE` of an environment.
+    ///
+    /// `SSL_CERT_FILE` needs no place here: where the system's authorities are files, the TLS
+    /// library reads it in their stead.
+    ///
+    /// # Errors
+    /// A proxy variable cannot be used; the message names it.
+    pub fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
+        Ok(Self {
+            proxies: Proxies::from_environment(lookup)?,
+            ca_file: lookup("STELE_CA_FILE").filter(|path| !path.is_empty()).map(PathBuf::from),
+            ..Self::default()
+        })
+    }
+}
+
+/// A client that keeps its connections for reuse.
+///
+/// Two clients are behind it, each built when it is first needed: one for plain http, which loads no
+/// certificates, and one for https.
+#[derive(Debug, Default)]
+pub struct Client {
+    settings: ClientSettings,
+    plain: OnceLock<reqwest::Client>,
+    secure: OnceLock<reqwest::Client>,
+}
+
+/// Why a stream was left.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// The decoder has seen the end of the answer.
+    Terminal,
+    /// The server closed in good order.
+    Closed,
+    /// The connection broke or stood still.
+    Broken(Failure),
+}
+
+impl Client {
+    /// A client; nothing is loaded or connected yet.
+    #[must_use]
+    pub fn new(settings: ClientSettings) -> Self {
+        Self { settings, plain: OnceLock::new(), secure: OnceLock::new() }
+    }
+
+    /// Sends the request and waits for the head of an answer that streams.
+    ///
+    /// `explain` turns an error's status, wait and body into a failure.
+    pub(crate) async fn open(
+        &self,
+        config: &Config,
+        credential: Option<&Secret>,
+        body: Vec<u8>,
+        explain: impl Fn(u16, Option<u64>, &[u8]) -> Failure,
+    ) -> Result<(Response, Place), Failure> {
+        let url = endpoint(config)?;
+        let place = Place::new(&url, self.settings.proxies.route(&url), self.settings.idle);
+        let request = self
+            .client(&url, &place)?
+            .post(url.clone())
+            .headers(headers(config, credential)?)
+            .body(body)
+            .build()
+            .map_err(|error| place.refused(&error))?;
+        let sent = tokio::time::timeout(self.settings.idle, self.client(&url, &place)?.execute(request)).await;
+        let mut response = match sent {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(place.unreachable(&error)),
+            Err(_) => return Err(place.idle(false)),
+        };
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(place.redirected(status.as_u16(), response.headers().get(header::LOCATION)));
+        }
+        let kind = content_type(&response);
+        if status.is_success() && kind == ContentType::Stream {
+            return Ok((response, place));
+        }
+        let wait = fault::retry_after(response.headers());
+        let body = self.read_some(&mut response).await;
+        if status.is_success() && kind == ContentType::Page {
+            return Err(place.web_page(status.as_u16()));
+        }
+        let failure = explain(if status.is_success() { 200 } else { status.as_u16() }, wait, &body);
+        Err(place.refine(failure, status, wait))
+    }
+
+    /// Reads the stream into `feed` until `feed` says that the answer is whole, or the stream ends.
+    pub(crate) async fn pump(
+        &self,
+        mut response: Response,
+        place: &Place,
+        feed: &mut (dyn FnMut(&[u8]) -> bool + Send),
+    ) -> End {
+        let mut any = false;
+        loop {
+            match tokio::time::timeout(self.settings.idle, response.chunk()).await {
+                Err(_) => return End::Broken(place.idle(any)),
+                Ok(Err(error)) => return End::Broken(place.broken(&error)),
+                Ok(Ok(None)) => return End::Closed,
+                Ok(Ok(Some(bytes))) => {
+                    any = true;
+                    if feed(&bytes) {
+                        return End::Terminal;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads a small document; `None` when it cannot be had.
+    pub(crate) async fn fetch(&self, url: &str, most: usize) -> Option<Vec<u8>> {
+        let url = Url::parse(url).ok()?;
+        let place = Place::new(&url, self.settings.proxies.route(&url), self.settings.idle);
+        let mut response = self.client(&url, &place).ok()?.get(url).send().await.ok()?;
+        if !response.status().is_success() {
+            return None;
+        }
+        let mut body = Vec::new();
+        while let Some(bytes) = response.chunk().await.ok()? {
+            body.extend_from_slice(&bytes);
+            if body.len() > most {
+                return None;
+            }
+        }
+        Some(body)
+    }
+
+    /// The body of an error, as much of it as arrives in time.
+    async fn read_some(&self, response: &mut Response) -> Vec<u8> {
+        let mut body = Vec::new();
+        while body.len() < ERROR_BODY_MAX {
+            match tokio::time::timeout(self.settings.idle, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => body.extend_from_slice(&bytes),
+                _ => break,
+            }
+        }
+        body.truncate(ERROR_BODY_MAX);
+        body
+    }
+
+    fn client(&self, url: &Url, place: &Place) -> Result<&reqwest::Client, Failure> {
+        let secure = url.scheme() == "https" || place.proxy_scheme() == Some("https");
+        let slot = if secure { &self.secure } else { &self.plain };
+        if let Some(client) = slot.get() {
+            return Ok(client);
+        }
+        let built = if secure { self.build_secure()? } else { self.build_plain()? };
+        Ok(slot.get_or_init(|| built))
+    }
+
+    fn builder(&self) -> reqwest::ClientBuilder {
+        let proxies = self.settings.proxies.clone();
+        reqwest::Client::builder()
+            .user_agent(concat!("stele/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(self.settings.connect)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .no_proxy()
+            .proxy(reqwest::Proxy::custom(move |url| proxies.route(url).map(|route| route.url)))
+    }
+
+    /// A client that trusts nobody, for http: it costs no certificates.
+    fn build_plain(&self) -> Result<reqwest::Client, Failure> {
+        let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| setup(&error.to_string()))?
+            .with_root_certificates(rustls::RootCertStore::empty())
+            .with_no_client_auth();
+        self.builder().tls_backend_preconfigured(tls).build().map_err(|error| setup(&fault::chain(&error)))
+    }
+
+    fn build_secure(&self) -> Result<reqwest::Client, Failure> {
+        // A provider may be installed once in a process; the embedder's own choice stands.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = self.builder();
+        if let Some(path) = &self.settings.ca_file {
+            let shown = path.display();
+            let pem = std::fs::read(path).map_err(|error| {
+                setup(&format!("STELE_CA_FILE names {shown}, which cannot be read: {error}"))
+            })?;
+            let certificates = reqwest::Certificate::from_pem_bundle(&pem).unwrap_or_default();
+            if certificates.is_empty() {
+                return Err(setup(&format!("STELE_CA_FILE names {shown}, which holds no PEM certificate")));
+            }
+            builder = builder.tls_certs_merge(certificates);
+        }
+        builder.build().map_err(|error| {
+            setup(&format!(
+                "{}; set SSL_CERT_FILE or STELE_CA_FILE to a PEM file with the certificate authorities to trust",
+                fault::chain(&error)
+            ))
+        })
+    }
+}
+
+/// A failure that no second try can cure: how this machine is set up is wrong.
+fn setup(detail: &str) -> Failure {
+    Failure::new(FailureCode::Unsupported, format!("no connection can be set up: {detail}"))
+}
+
+/// What a successful answer's head says about its body.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ContentType {
+    /// A stream, or nothing that speaks against one.
+    Stream,
+    /// One JSON document: an error in the clothes of a success.
+    Json,
+    /// A page for people: not the API that was meant.
+    Page,
+}
+
+fn content_type(response: &Response) -> ContentType {
+    let value = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind.as_str() {
+        "text/html" => ContentType::Page,
+        "application/json" if response.status() == StatusCode::OK => ContentType::Json,
+        _ => ContentType::Stream,
+    }
+}
+
+/// The address a request goes to.
+///
+/// A base URL is what the vendor's own SDK takes: without a version for Anthropic and Gemini, with
+/// it for OpenAI and everything compatible.
+///
+/// # Errors
+/// The base URL is none that can be used (`config.base_url`).
+pub(crate) fn endpoint(config: &Config) -> Result<Url, Failure> {
+    let base = check_base_url(&config.base_url).map_err(|error| Failure::new(FailureCode::InvalidRequest, error))?;
+    let mut url = base;
+    let model = config.model.strip_prefix("models/").unwrap_or(&config.model);
+    let call = format!("{model}:streamGenerateContent");
+    let path: &[&str] = match config.wire {
+        Wire::AnthropicMessages => &["v1", "messages"],
+        Wire::OpenaiResponses => &["responses"],
+        Wire::OpenaiChat => &["chat", "completions"],
+        Wire::Gemini => &["v1beta", "models", &call],
+    };
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+    if config.wire == Wire::Gemini {
+        url.set_query(Some("alt=sse"));
+    }
+    Ok(url)
+}
+
+/// Parses a base URL and refuses what must not be one.
+///
+/// # Errors
+/// It is not http or https, or it has user information, a query or a fragment; the message says which.
+pub(crate) fn check_base_url(text: &str) -> Result<Url, String> {
+    let refuse = |why: &str| {
+        // The text itself may hold a password, so it is not repeated.
+        Err(format!("config.base_url: the base URL {why}; give it as https://host/path"))
+    };
+    let Ok(url) = Url::parse(text) else { return refuse("is no URL") };
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return refuse("is neither http nor https");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return refuse("holds a user name or password, which belong in key_env");
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return refuse("ends in a query or a fragment");
+    }
+    Ok(url)
+}
+
+fn headers(config: &Config, credential: Option<&Secret>) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+    if config.wire == Wire::AnthropicMessages {
+        headers.insert("anthropic-version", HeaderValue::from_static(ANTHROPIC_VERSION));
+    }
+    for (name, value) in &config.headers {
+        let header = HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
+        let Some((name, value)) = header else {
+            let why = format!("config.headers: {name:?} is no header that can be sent; correct it in the route");
+            return Err(Failure::new(FailureCode::InvalidRequest, why));
+        };
+        headers.insert(name, value);
+    }
+    if let Some(credential) = credential {
+        let (name, value) = match config.wire {
+            Wire::AnthropicMessages => ("x-api-key", HeaderValue::from_str(credential.expose())),
+            Wire::Gemini => ("x-goog-api-key", HeaderValue::from_str(credential.expose())),
+            Wire::OpenaiResponses | Wire::OpenaiChat => {
+                ("authorization", HeaderValue::from_str(&format!("Bearer {}", credential.expose())))
+            }
+        };
+        let mut value = value.map_err(|_| {
+            let why = format!("the key of route {} holds characters that no header can carry; set it again", config.route);
+            Failure::new(FailureCode::Auth, why)
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(wire: Wire, base_url: &str, model: &str) -> Config {
+        Config {
+            route: "r".into(),
+            wire,
+            base_url: base_url.into(),
+            model: model.into(),
+            encoder: "x/1".into(),
+            derive_rev: 1,
+            parameters: Default::default(),
+            cache: Default::default(),
+            dialect: None,
+            headers: Default::default(),
+        }
+    }
+
+    #[track_caller]
+    fn check(wire: Wire, base: &str, expect: &str) {
+        assert_eq!(endpoint(&config(wire, base, "m-1")).unwrap().as_str(), expect);
+    }
+
+    #[test]
+    fn a_base_url_is_what_the_vendors_sdk_takes() {
+        check(Wire::AnthropicMessages, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages");
+        check(Wire::AnthropicMessages, "https://api.minimax.io/anthropic/", "https://api.minimax.io/anthropic/v1/messages");
+        check(Wire::OpenaiResponses, "https://api.openai.com/v1", "https://api.openai.com/v1/responses");
+        check(Wire::OpenaiChat, "http://127.0.0.1:1234/v1/", "http://127.0.0.1:1234/v1/chat/completions");
+        check(Wire::OpenaiChat, "https://api.deepseek.com", "https://api.deepseek.com/chat/completions");
+        check(
+            Wire::Gemini,
+            "https://generativelanguage.googleapis.com/",
+            "https://generativelanguage.googleapis.com/v1beta/models/m-1:streamGenerateContent?alt=sse",
+        );
+    }
+
+    #[test]
+    fn a_model_cannot_leave_its_place_in_the_path() {
+        let url = endpoint(&config(Wire::Gemini, "https://g.example", "models/a/../b?c#d")).unwrap();
+        assert_eq!(url.query(), Some("alt=sse"));
+        assert_eq!(url.path(), "/v1beta/models/a%2F..%2Fb%3Fc%23d:streamGenerateContent");
+    }
+
+    #[test]
+    fn a_base_url_that_must_not_be_one_is_refused_without_being_repeated() {
+        for text in ["ftp://host", "host/v1", "https://user:hunter2@host", "https://host?key=hunter2", "http://", ""] {
+            let error = check_base_url(text).unwrap_err();
+            assert!(error.starts_with("config.base_url: "), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_wire_has_its_credential_header() {
+        let secret = Secret::new("sk-1");
+        for (wire, name, value) in [
+            (Wire::AnthropicMessages, "x-api-key", "sk-1"),
+            (Wire::OpenaiResponses, "authorization", "Bearer sk-1"),
+            (Wire::OpenaiChat, "authorization", "Bearer sk-1"),
+            (Wire::Gemini, "x-goog-api-key", "sk-1"),
+        ] {
+            let headers = headers(&config(wire, "https://h", "m"), Some(&secret)).unwrap();
+            assert_eq!(headers[name], value);
+            assert!(headers[name].is_sensitive());
+            assert!(!format!("{headers:?}").contains("sk-1"));
+            assert_eq!(headers.contains_key("anthropic-version"), wire == Wire::AnthropicMessages);
+        }
+        let unset = headers(&config(Wire::OpenaiChat, "https://h", "m"), None).unwrap();
+        assert!(!unset.contains_key("authorization"));
+        let error = headers(&config(Wire::Gemini, "https://h", "m"), Some(&Secret::new("a\nb"))).unwrap_err();
+        assert_eq!(error.code, FailureCode::Auth);
+        assert!(!error.message.as_str().contains("a\nb"));
+    }
+}
