@@ -37,7 +37,10 @@ impl Place {
 
     /// The request could not even be made.
     pub(crate) fn refused(&self, error: &reqwest::Error) -> Failure {
-        Failure::new(FailureCode::InvalidRequest, format!("the request to {} cannot be made: {}", self.url, chain(error)))
+        Failure::new(
+            FailureCode::InvalidRequest,
+            format!("the request to {} cannot be made: {}", self.url, chain(error)),
+        )
     }
 
     /// No answer came, because no connection did or because it broke.

@@ -225,9 +225,8 @@ impl Client {
         let mut builder = self.builder();
         if let Some(path) = &self.settings.ca_file {
             let shown = path.display();
-            let pem = std::fs::read(path).map_err(|error| {
-                setup(&format!("STELE_CA_FILE names {shown}, which cannot be read: {error}"))
-            })?;
+            let pem = std::fs::read(path)
+                .map_err(|error| setup(&format!("STELE_CA_FILE names {shown}, which cannot be read: {error}")))?;
             let certificates = reqwest::Certificate::from_pem_bundle(&pem).unwrap_or_default();
             if certificates.is_empty() {
                 return Err(setup(&format!("STELE_CA_FILE names {shown}, which holds no PEM certificate")));
@@ -342,7 +341,8 @@ fn headers(config: &Config, credential: Option<&Secret>) -> Result<HeaderMap, Fa
             }
         };
         let mut value = value.map_err(|_| {
-            let why = format!("the key of route {} holds characters that no header can carry; set it again", config.route);
+            let why =
+                format!("the key of route {} holds characters that no header can carry; set it again", config.route);
             Failure::new(FailureCode::Auth, why)
         })?;
         value.set_sensitive(true);
@@ -378,7 +378,11 @@ mod tests {
     #[test]
     fn a_base_url_is_what_the_vendors_sdk_takes() {
         check(Wire::AnthropicMessages, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages");
-        check(Wire::AnthropicMessages, "https://api.minimax.io/anthropic/", "https://api.minimax.io/anthropic/v1/messages");
+        check(
+            Wire::AnthropicMessages,
+            "https://api.minimax.io/anthropic/",
+            "https://api.minimax.io/anthropic/v1/messages",
+        );
         check(Wire::OpenaiResponses, "https://api.openai.com/v1", "https://api.openai.com/v1/responses");
         check(Wire::OpenaiChat, "http://127.0.0.1:1234/v1/", "http://127.0.0.1:1234/v1/chat/completions");
         check(Wire::OpenaiChat, "https://api.deepseek.com", "https://api.deepseek.com/chat/completions");

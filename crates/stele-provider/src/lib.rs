@@ -13,8 +13,8 @@ pub use http::{Client, ClientSettings};
 pub use local::{Found, probe, probe_local};
 pub use proxy::Proxies;
 pub use route::{
-    CacheConfig, KeySource, LocalServer, Marks, Route, RouteConfig, RouteError, Vendor, dialect, local_servers,
-    routes, vendors,
+    CacheConfig, KeySource, LocalServer, Marks, Route, RouteConfig, RouteError, Vendor, dialect, local_servers, routes,
+    vendors,
 };
 pub use secret::Secret;
 

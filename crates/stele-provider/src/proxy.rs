@@ -46,8 +46,14 @@ impl std::fmt::Display for Route {
 enum Exception {
     Everything,
     /// A host and everything under it.
-    Domain { name: String, port: Option<u16> },
-    Network { address: IpAddr, bits: u8 },
+    Domain {
+        name: String,
+        port: Option<u16>,
+    },
+    Network {
+        address: IpAddr,
+        bits: u8,
+    },
 }
 
 impl Proxies {

@@ -296,7 +296,8 @@ fn from_config(name: &str, config: &RouteConfig, set: &Lookup<'_>) -> Result<Rou
         Some(variable) => KeySource::Env(variable.trim().to_owned()),
         // A vendor's usual key goes to that vendor's own server only.
         None if config.base_url.is_none() => {
-            let usual = vendor.and_then(|vendor| first_set(&vendor.key_env, set).or_else(|| vendor.key_env.first().cloned()));
+            let usual =
+                vendor.and_then(|vendor| first_set(&vendor.key_env, set).or_else(|| vendor.key_env.first().cloned()));
             usual.map_or(KeySource::None, KeySource::Env)
         }
         None => KeySource::None,
@@ -409,8 +410,7 @@ pub fn dialect(base_url: &str) -> Dialect {
     let local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     let port = url.port_or_known_default();
     let matches = |row: &&DialectRow| {
-        row.hosts.iter().any(|known| known == host)
-            || local && row.local_ports.iter().any(|known| Some(*known) == port)
+        row.hosts.iter().any(|known| known == host) || local && row.local_ports.iter().any(|known| Some(*known) == port)
     };
     DIALECTS.iter().find(matches).map(|row| row.facts.clone()).unwrap_or_default()
 }
@@ -601,7 +601,8 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(!text.contains("GROQ_API_KEY"), "a key that makes no route alone: {text}");
-        let found = Found { name: "Ollama".into(), base_url: "http://127.0.0.1:11434/v1".into(), models: vec!["q".into()] };
+        let found =
+            Found { name: "Ollama".into(), base_url: "http://127.0.0.1:11434/v1".into(), models: vec!["q".into()] };
         let text = RouteError::None { found: vec![found] }.to_string();
         assert!(text.contains("STELE_BASE_URL=http://127.0.0.1:11434/v1 STELE_MODEL=q"), "{text}");
     }

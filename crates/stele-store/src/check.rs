@@ -146,7 +146,11 @@ struct Span(Seq, Seq);
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 == self.1 { write!(f, "record {} is", self.0) } else { write!(f, "records {} to {} are", self.0, self.1) }
+        if self.0 == self.1 {
+            write!(f, "record {} is", self.0)
+        } else {
+            write!(f, "records {} to {} are", self.0, self.1)
+        }
     }
 }
 

@@ -111,9 +111,8 @@ impl Store {
         };
         collection.locks = self.stray_locks(how)?;
         if how == Collect::Remove {
-            self.database.maintain(|connection| {
-                compact(connection).map_err(|error| Error::writing(self.path(), &error))
-            })?;
+            self.database
+                .maintain(|connection| compact(connection).map_err(|error| Error::writing(self.path(), &error)))?;
         }
         Ok(collection)
     }
@@ -147,7 +146,8 @@ fn cut_to_need(connection: &Connection, path: &Path, row: &FullRow) -> Result<Re
         .query_row("SELECT max(parent_seq) FROM sessions WHERE parent = ?1", [row.public.id.as_str()], |row| row.get(0))
         .map_err(write)?;
     let delete_from = |seq| {
-        connection.execute("DELETE FROM records WHERE id BETWEEN ?1 AND ?2", (row_id(row.key, seq), row_id(row.key, TITLE)))
+        connection
+            .execute("DELETE FROM records WHERE id BETWEEN ?1 AND ?2", (row_id(row.key, seq), row_id(row.key, TITLE)))
     };
     let Some(last) = needed.map(|seq| Seq(seq.unsigned_abs())) else {
         delete_from(Seq(0))
@@ -156,7 +156,9 @@ fn cut_to_need(connection: &Connection, path: &Path, row: &FullRow) -> Result<Re
         return Ok(Removed::Whole);
     };
     let Some(hash) = hash_at(connection, row.key, last).map_err(write)? else {
-        return Err(Error::Corrupt { detail: format!("record {last} of {}, which a fork continues, is missing", row.public.id) });
+        return Err(Error::Corrupt {
+            detail: format!("record {last} of {}, which a fork continues, is missing", row.public.id),
+        });
     };
     delete_from(last.next())
         .and_then(|_| {
@@ -254,11 +256,9 @@ pub(crate) fn orphans(connection: &Connection) -> rusqlite::Result<Vec<Orphans>>
     while let Some(first) = next.query_row([row_id(key, Seq(0))], |row| row.get::<_, Option<i64>>(0))? {
         key = key_of(first);
         if !known.exists([key])? {
-            let last: i64 = connection.query_row(
-                "SELECT max(id) FROM records WHERE id <= ?1",
-                [row_id(key, TITLE)],
-                |row| row.get(0),
-            )?;
+            let last: i64 =
+                connection
+                    .query_row("SELECT max(id) FROM records WHERE id <= ?1", [row_id(key, TITLE)], |row| row.get(0))?;
             let prev = connection
                 .query_row("SELECT prev FROM records WHERE id = ?1", [first], |row| row.get::<_, [u8; 32]>(0))
                 .optional()?;

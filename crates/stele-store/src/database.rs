@@ -126,7 +126,8 @@ pub(crate) fn connect_writer(path: &Path) -> Result<Connection> {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.set_prepared_statement_cache_capacity(32);
         // `secure_delete`: what is removed is overwritten, not only forgotten.
-        connection.execute_batch("PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA journal_size_limit=8388608")
+        connection
+            .execute_batch("PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA journal_size_limit=8388608")
     })()
     .map_err(|error| Error::reading(path, &error))?;
     Ok(connection)
@@ -144,9 +145,7 @@ pub(crate) fn connect_reader(path: &Path, access: Access) -> Result<Connection> 
     });
     match opened {
         Ok(connection) => Ok(connection),
-        Err(error) if access == Access::Inspect => {
-            connect_immutable(path).ok_or_else(|| Error::reading(path, &error))
-        }
+        Err(error) if access == Access::Inspect => connect_immutable(path).ok_or_else(|| Error::reading(path, &error)),
         Err(error) => Err(Error::reading(path, &error)),
     }
 }

@@ -102,7 +102,9 @@ pub enum Error {
         cause: String,
     },
     /// The folder or the database may not be written.
-    #[error("log.unwritable: cannot write {path:?}: {cause}; give its folder back its write permission, or set STELE_HOME to another folder")]
+    #[error(
+        "log.unwritable: cannot write {path:?}: {cause}; give its folder back its write permission, or set STELE_HOME to another folder"
+    )]
     Unwritable {
         /// The file or folder.
         path: PathBuf,

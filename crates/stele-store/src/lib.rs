@@ -30,7 +30,7 @@ mod store;
 mod writer;
 
 pub use check::{Damage, Fault};
-pub use collect::{Collection, Collect, Removed};
+pub use collect::{Collect, Collection, Removed};
 pub use database::Durability;
 pub use error::{Error, Result};
 //pub use export::Exported;

@@ -46,8 +46,8 @@ pub(crate) struct Segment {
 /// without a gap.
 pub(crate) fn lineage(connection: &Connection, path: &std::path::Path, id: &SessionId) -> Result<Vec<Segment>> {
     let mut segments = Vec::new();
-    let mut row = find(connection, path, id)?
-        .ok_or_else(|| Error::NotFound { wanted: id.to_string(), nearest: Vec::new() })?;
+    let mut row =
+        find(connection, path, id)?.ok_or_else(|| Error::NotFound { wanted: id.to_string(), nearest: Vec::new() })?;
     let mut last = row.public.head.seq;
     loop {
         let Some(parent) = row.public.parent.clone() else {

@@ -99,8 +99,8 @@ fn missing(seq: Seq) -> Error {
 
 /// The next rows of a segment, up to a bounded number and size.
 pub(crate) fn page(connection: &Connection, segment: &Segment) -> rusqlite::Result<VecDeque<RawRow>> {
-    let mut statement =
-        connection.prepare_cached("SELECT id, prev, hash, bytes FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?;
+    let mut statement = connection
+        .prepare_cached("SELECT id, prev, hash, bytes FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?;
     let mut rows = statement.query((row_id(segment.key, segment.first), row_id(segment.key, segment.last)))?;
     let mut page = VecDeque::new();
     let mut size = 0;

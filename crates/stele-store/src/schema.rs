@@ -83,8 +83,8 @@ fn migrate(connection: &Connection, root: &Path, path: &Path, migrations: &[&str
         keep_copy(connection, path, found)?;
     }
     connection.execute_batch("BEGIN IMMEDIATE").map_err(write)?;
-    let result = apply(connection, path, found, migrations)
-        .and_then(|()| connection.execute_batch("COMMIT").map_err(write));
+    let result =
+        apply(connection, path, found, migrations).and_then(|()| connection.execute_batch("COMMIT").map_err(write));
     if result.is_err() && !connection.is_autocommit() {
         // Nothing was committed, so the database still is what it was.
         let _ = connection.execute_batch("ROLLBACK");
@@ -95,7 +95,9 @@ fn migrate(connection: &Connection, root: &Path, path: &Path, migrations: &[&str
 fn apply(connection: &Connection, path: &Path, found: u32, migrations: &[&str]) -> Result<()> {
     let write = |error: rusqlite::Error| Error::writing(path, &error);
     connection
-        .execute_batch("CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT")
+        .execute_batch(
+            "CREATE TABLE IF NOT EXISTS migrations (version INTEGER PRIMARY KEY, checksum BLOB NOT NULL) STRICT",
+        )
         .map_err(write)?;
     for (version, sql) in (1..).zip(migrations) {
         let checksum = blake3::hash(sql.as_bytes());
@@ -104,7 +106,8 @@ fn apply(connection: &Connection, path: &Path, found: u32, migrations: &[&str]) 
                 .query_row("SELECT checksum FROM migrations WHERE version = ?1", [version], |row| row.get(0))
                 .map_err(|error| Error::reading(path, &error))?;
             if applied != checksum.as_bytes() {
-                let detail = format!("step {version} of the format of {} is not the one this build knows", path.display());
+                let detail =
+                    format!("step {version} of the format of {} is not the one this build knows", path.display());
                 return Err(Error::Corrupt { detail });
             }
             continue;

@@ -22,10 +22,7 @@ pub struct Hit {
 
 /// Makes a text findable under a row id.
 pub(crate) fn index(connection: &Connection, row_id: i64, text: &str) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached("INSERT INTO search (rowid, text) VALUES (?1, ?2)")?
-        .execute((row_id, text))
-        .map(drop)
+    connection.prepare_cached("INSERT INTO search (rowid, text) VALUES (?1, ?2)")?.execute((row_id, text)).map(drop)
 }
 
 /// Makes a session findable by its title and no longer by the title before.
@@ -52,9 +49,8 @@ pub(crate) fn find(connection: &Connection, query: &str, limit: usize) -> rusqli
     )?;
     let rows = statement.query_map((expression, signed(limit as u64)), |row| {
         let id: i64 = row.get(0)?;
-        let session = SessionId::new(row.get::<_, String>(1)?).map_err(|error| {
-            rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error.into())
-        })?;
+        let session = SessionId::new(row.get::<_, String>(1)?)
+            .map_err(|error| rusqlite::Error::FromSqlConversionFailure(1, rusqlite::types::Type::Text, error.into()))?;
         debug_assert!(key_of(id) > 0);
         Ok(Hit { session, seq: Some(seq_of(id)).filter(|seq| *seq != TITLE), excerpt: row.get(2)? })
     })?;

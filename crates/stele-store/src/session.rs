@@ -95,9 +95,8 @@ fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
 }
 
 fn session_id(row: &Row<'_>, column: usize) -> rusqlite::Result<SessionId> {
-    SessionId::new(row.get::<_, String>(column)?).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
-    })
+    SessionId::new(row.get::<_, String>(column)?)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into()))
 }
 
 fn read_row(row: &Row<'_>) -> rusqlite::Result<FullRow> {
@@ -169,13 +168,17 @@ pub(crate) fn list(connection: &Connection, path: &Path, filter: &Filter) -> Res
 /// The one session whose id starts like this.
 pub(crate) fn resolve(connection: &Connection, path: &Path, text: &str) -> Result<SessionId> {
     let prefix = text.trim().to_ascii_lowercase();
-    let matches: Vec<SessionId> =
-        ids(connection, path)?.into_iter().filter(|id| !prefix.is_empty() && id.as_str().starts_with(&prefix)).collect();
+    let matches: Vec<SessionId> = ids(connection, path)?
+        .into_iter()
+        .filter(|id| !prefix.is_empty() && id.as_str().starts_with(&prefix))
+        .collect();
     match matches.as_slice() {
         [only] => Ok(only.clone()),
         [] => Err(Error::NotFound { wanted: text.to_owned(), nearest: nearest(connection, path, &prefix)? }),
         [first, ..] if first.as_str() == prefix => Ok(first.clone()),
-        several => Err(Error::Ambiguous { prefix: text.to_owned(), matches: several.iter().take(3).cloned().collect() }),
+        several => {
+            Err(Error::Ambiguous { prefix: text.to_owned(), matches: several.iter().take(3).cloned().collect() })
+        }
     }
 }
 

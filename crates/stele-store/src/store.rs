@@ -165,9 +165,9 @@ impl Store {
     /// # Errors
     /// `log.corrupt` when they are not what its name says.
     pub fn blob_bytes(&self, hash: &Hash) -> Result<Option<Vec<u8>>> {
-        let found = self.database.read(|connection| {
-            blob::get(connection, hash).map_err(|error| Error::reading(self.path(), &error))
-        })?;
+        let found = self
+            .database
+            .read(|connection| blob::get(connection, hash).map_err(|error| Error::reading(self.path(), &error)))?;
         match found {
             Found::Whole(content) => Ok(Some(content)),
             Found::Missing => Ok(None),

@@ -155,12 +155,7 @@ impl Writer {
     /// # Errors
     /// `log.write_failed` when the disk is full or cannot be written, `log.fenced` when another writer
     /// took the session over, `log.order` for records that do not follow the head.
-    pub fn append(
-        &mut self,
-        batch: &[Append],
-        durability: Durability,
-        summary: Option<&Summary>,
-    ) -> Result<Head> {
+    pub fn append(&mut self, batch: &[Append], durability: Durability, summary: Option<&Summary>) -> Result<Head> {
         let expected = self.next_seq();
         let in_order = (expected.0..).zip(batch).all(|(seq, append)| append.seq.0 == seq);
         if !in_order || (batch.is_empty() && self.head().is_none()) {
@@ -284,14 +279,7 @@ impl Writer {
                  WHERE key = ?1 AND fence = ?2 AND head_seq = ?5 AND head_hash = ?6",
             )
             .and_then(|mut statement| {
-                statement.execute((
-                    key,
-                    self.fence,
-                    signed(head.seq.0),
-                    head.hash.0,
-                    signed(from.seq.0),
-                    from.hash.0,
-                ))
+                statement.execute((key, self.fence, signed(head.seq.0), head.hash.0, signed(from.seq.0), from.hash.0))
             })
             .map_err(write)?;
         if moved == 0 {

@@ -1,0 +1,177 @@
+//! Deriving messages from any surface, however broken.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use stele_core::{
+    AssistantBlock, Block, CallId, CallRecord, Config, Message, Part, Producer, RESULT_MISSING, SurfaceItem, Text,
+    UserBlock, Wire, derive,
+};
+
+use crate::world::config;
+
+/// What every provider asks of a history.
+pub fn assert_acceptable(messages: &[Message]) {
+    let mut expected: Vec<CallId> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        match message {
+            Message::User(blocks) => {
+                assert_eq!(at % 2, 0, "roles alternate and the user begins");
+                assert!(!blocks.is_empty());
+                let results: Vec<CallId> = blocks
+                    .iter()
+                    .filter_map(|block| match block {
+                        UserBlock::Result { call, text, .. } => {
+                            assert!(!text.is_empty());
+                            Some(*call)
+                        }
+                        UserBlock::Text(text) => {
+                            assert!(!text.trim().is_empty());
+                            None
+                        }
+                    })
+                    .collect();
+                assert_eq!(results, expected, "each call has one result, in the order of the calls");
+                let first_text = blocks.iter().position(|block| matches!(block, UserBlock::Text(_)));
+                assert!(first_text.is_none_or(|at| at >= results.len()), "results come first");
+            }
+            Message::Assistant(turn) => {
+                assert_eq!(at % 2, 1);
+                assert!(!turn.blocks.is_empty());
+                assert!(!matches!(turn.blocks.last(), Some(AssistantBlock::Reasoning { .. })));
+                expected = turn
+                    .blocks
+                    .iter()
+                    .filter_map(|block| match block {
+                        AssistantBlock::Call { call, .. } => Some(*call),
+                        _ => None,
+                    })
+                    .collect();
+                let unique: BTreeSet<_> = expected.iter().collect();
+                assert_eq!(unique.len(), expected.len());
+                continue;
+            }
+        }
+        expected.clear();
+    }
+}
+
+fn user(text: &str) -> SurfaceItem {
+    SurfaceItem::User(vec![Part::text(text)])
+}
+
+fn assistant(model: &str, content: Vec<Block>, interrupted: bool) -> SurfaceItem {
+    SurfaceItem::Assistant {
+        producer: Producer { wire: Wire::AnthropicMessages, model: model.into() },
+        content,
+        interrupted,
+    }
+}
+
+fn text(text: &str) -> Block {
+    Block::Text { text: text.into(), native: None }
+}
+
+fn reasoning(text: &str, native: Option<&str>) -> Block {
+    Block::Reasoning { text: text.into(), native: native.map(Text::from) }
+}
+
+fn call(n: u64) -> Block {
+    Block::Call { call: CallId(n), native: None }
+}
+
+fn result(n: u64, content: &str) -> SurfaceItem {
+    SurfaceItem::Result { call: CallId(n), content: content.into(), error: None }
+}
+
+fn calls() -> BTreeMap<CallId, CallRecord> {
+    let record = |n: u64| CallRecord {
+        wire: Wire::AnthropicMessages,
+        vendor_id: None,
+        name: if n == 1 { "bash" } else { "read" }.into(),
+        arguments: "{}".into(),
+    };
+    (1..9).map(|n| (CallId(n), record(n))).collect()
+}
+
+fn anthropic(model: &str) -> Config {
+    Config { wire: Wire::AnthropicMessages, model: model.into(), ..config() }
+}
+
+#[test]
+fn a_call_that_was_killed_gets_a_fixed_result_in_the_order_of_the_calls() {
+    let surface = [user("do both"), assistant("m", vec![call(1), call(2)], false), result(2, "A"), user("continue")];
+    let messages = derive(&surface, 0, &calls(), &anthropic("m"));
+    let Message::User(blocks) = &messages[2] else { panic!("{messages:?}") };
+    let UserBlock::Result { call: first, text, error, .. } = &blocks[0] else { panic!("{blocks:?}") };
+    assert_eq!((*first, text.as_ref(), *error), (CallId(1), RESULT_MISSING, true));
+    assert!(matches!(&blocks[1], UserBlock::Result { call: CallId(2), .. }));
+    assert!(matches!(&blocks[2], UserBlock::Text(text) if text.as_ref() == "continue"));
+    assert_eq!(messages, derive(&surface, 0, &calls(), &anthropic("m")));
+}
+
+#[test]
+fn signed_reasoning_goes_back_byte_for_byte_or_not_at_all() {
+    let signed = r#"{"type":"thinking","thinking":"because é","signature":"AAA="}"#;
+    let emptied = r#"{"type":"thinking","thinking":"","signature":"BBB="}"#;
+    let surface = [
+        user("q"),
+        assistant("model-a", vec![reasoning("because é", Some(signed)), call(2)], false),
+        result(2, "P"),
+        assistant("model-a", vec![reasoning("", Some(emptied)), text("ok")], false),
+        user("go on"),
+        assistant("model-a", vec![reasoning("half", None)], true),
+        user("more"),
+    ];
+    let messages = derive(&surface, 0, &calls(), &anthropic("model-a"));
+    assert_acceptable(&messages);
+    let kept: Vec<_> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Assistant(turn) => Some(&turn.blocks),
+            Message::User(_) => None,
+        })
+        .flatten()
+        .filter_map(|block| match block {
+            AssistantBlock::Reasoning { native, .. } => native.as_deref(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kept, [signed]);
+    let other = derive(&surface, 0, &calls(), &anthropic("model-b"));
+    assert!(!format!("{other:?}").contains("Reasoning"));
+}
+
+#[test]
+fn lone_surrogates_in_arguments_are_repaired_when_deriving() {
+    let mut calls = calls();
+    calls.get_mut(&CallId(1)).unwrap().arguments = r#"{"command":"ls \ud99c dir"}"#.into();
+    let messages = derive(&[user("x"), assistant("m", vec![call(1)], false)], 0, &calls, &anthropic("m"));
+    assert!(format!("{messages:?}").contains("ufffd"));
+    assert!(!format!("{messages:?}").contains("ud99c"));
+}
+
+fn item() -> impl Strategy<Value = SurfaceItem> {
+    let block = prop_oneof![
+        (0_u64..10).prop_map(call),
+        "[a ]{0,3}".prop_map(|words| text(&words)),
+        ("[a ]{0,2}", proptest::option::of("[a-z]{0,4}")).prop_map(|(words, raw)| reasoning(&words, raw.as_deref())),
+    ];
+    prop_oneof![
+        "[a ]{0,3}".prop_map(|words| user(&words)),
+        (0_u64..10, "[a]{0,2}").prop_map(|(n, words)| result(n, &words)),
+        (proptest::collection::vec(block, 0..4), any::<bool>(), "m|n")
+            .prop_map(|(content, interrupted, model)| assistant(&model, content, interrupted)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn no_surface_gives_a_history_that_a_provider_refuses(
+        surface in proptest::collection::vec(item(), 0..20),
+        wire in prop_oneof![Just(Wire::AnthropicMessages), Just(Wire::OpenaiChat), Just(Wire::Gemini)],
+    ) {
+        let config = Config { wire, model: "m".into(), ..config() };
+        assert_acceptable(&derive(&surface, 0, &calls(), &config));
+    }
+}

@@ -1,0 +1,172 @@
+//! Laws of fold and owed over recorded logs.
+
+use proptest::prelude::*;
+use stele_core::{CallStage, Effects, Event, State, Target, TurnCancel, close};
+
+use crate::derive::assert_acceptable;
+use crate::world::{Run, World};
+
+fn recorded(seed: u64, prompts: usize) -> Run {
+    let world = World { seed };
+    let mut run = Run::new();
+    for n in 0..prompts {
+        run.prompt(&format!("prompt {n}"), Target::NextTurn);
+        run.drive(world);
+    }
+    run
+}
+
+fn kinds(run: &Run) -> Vec<&'static str> {
+    run.log.iter().map(|record| record.event.kind()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_turn_ends_and_nothing_is_left_open(seed: u64) {
+        let run = recorded(seed, 3);
+        prop_assert!(run.state.turn().is_none());
+        let ended = run.log.iter().filter(|record| matches!(record.event, Event::TurnEnded(_))).count();
+        prop_assert_eq!(ended, 3);
+    }
+
+    #[test]
+    fn a_driver_that_takes_over_at_any_commit_comes_to_the_same_end(seed: u64) {
+        let whole = recorded(seed, 1);
+        for &at in &whole.commits {
+            let mut taken_over = Run::resumed(&whole.log[..at]);
+            let unknown = taken_over.log.len() > at;
+            taken_over.drive(World { seed });
+            if unknown {
+                // A body with effects had been started: the model is told, and the turn still ends.
+                prop_assert!(taken_over.state.turn().is_none());
+            } else {
+                // What had been sent and not answered is sent again.
+                let mut expected = kinds(&whole);
+                if matches!(whole.log[at - 1].event, Event::RequestSent(_)) {
+                    expected.insert(at, "request/sent");
+                }
+                if matches!(whole.log[at - 1].event, Event::ToolStarted(_)) {
+                    expected.insert(at, "tool/started");
+                }
+                prop_assert_eq!(kinds(&taken_over), expected, "at {}", at);
+            }
+        }
+    }
+
+    #[test]
+    fn any_prefix_folds_and_comes_to_an_end(seed: u64) {
+        let whole = recorded(seed, 2);
+        for at in 0..=whole.log.len() {
+            let mut taken_over = Run::resumed(&whole.log[..at]);
+            taken_over.drive(World { seed });
+            prop_assert!(taken_over.state.turn().is_none());
+            assert_acceptable(&taken_over.state.messages(0));
+        }
+    }
+
+    #[test]
+    fn within_an_epoch_each_request_extends_the_one_before(seed: u64) {
+        let run = recorded(seed, 3);
+        for pair in run.requests.windows(2) {
+            if pair[0].0 == pair[1].0 {
+                prop_assert!(pair[1].1.starts_with(&pair[0].1));
+            }
+        }
+        for (_, messages) in &run.requests {
+            assert_acceptable(messages);
+        }
+    }
+
+    #[test]
+    fn deriving_in_pieces_is_deriving_at_once(seed: u64) {
+        let world = World { seed };
+        let mut run = Run::new();
+        let mut pieces = Vec::new();
+        let mut done = 0;
+        for n in 0..3 {
+            run.prompt(&format!("prompt {n}"), Target::NextTurn);
+            run.drive(world);
+        }
+        let mut state = State::new();
+        for record in &run.log {
+            if matches!(record.event, Event::RequestSent(_)) && state.surface_len() > done {
+                pieces.extend(state.messages(done));
+                done = state.surface_len();
+            }
+            state.fold(record);
+        }
+        let whole = run.state.messages(0);
+        prop_assert!(whole.starts_with(&pieces));
+    }
+
+    #[test]
+    fn closing_at_any_prefix_leaves_a_history_that_can_go_on(seed: u64) {
+        let whole = recorded(seed, 1);
+        for at in 0..=whole.log.len() {
+            let mut run = Run::new();
+            for record in &whole.log[..at] {
+                run.state.fold(record);
+            }
+            for event in close(&run.state, "half an ans") {
+                run.append(event);
+            }
+            prop_assert!(run.state.turn().is_none());
+            run.prompt("another", Target::NextTurn);
+            run.drive(World { seed });
+            assert_acceptable(&run.state.messages(0));
+        }
+    }
+
+    #[test]
+    fn a_cancelled_turn_ends_at_once_and_pairs_every_call(seed: u64, at in 0_usize..60) {
+        let whole = recorded(seed, 1);
+        let mut run = Run::new();
+        for record in whole.log.iter().take(at) {
+            run.state.fold(record);
+        }
+        run.append(TurnCancel { by: stele_core::By::person("test") });
+        let requests = run.requests.len();
+        run.drive(World { seed });
+        prop_assert!(run.requests.len() <= requests + 1);
+        prop_assert!(run.state.turn().is_none());
+        assert_acceptable(&run.state.messages(0));
+    }
+
+    #[test]
+    fn a_body_with_effects_never_runs_twice(seed: u64) {
+        let whole = recorded(seed, 2);
+        for at in 0..=whole.log.len() {
+            let mut state = State::new();
+            for record in &whole.log[..at] {
+                state.fold(record);
+            }
+            let started: Vec<_> = state
+                .step()
+                .into_iter()
+                .flat_map(|step| &step.calls)
+                .filter(|call| call.stage == CallStage::Running && call.effects != Effects::None)
+                .map(|call| call.call)
+                .collect();
+            let run = Run::resumed(&whole.log[..at]);
+            for call in started {
+                let told = run.log[at..].iter().any(|record| {
+                    matches!(&record.event, Event::ToolResult(result) if result.call == call
+                        && result.error.as_ref().is_some_and(|error| error.code == "tool.outcome_unknown"))
+                });
+                prop_assert!(told);
+            }
+        }
+    }
+}
+
+#[test]
+fn steering_joins_the_open_turn_at_its_next_step() {
+    let mut run = Run::new();
+    run.prompt("first", Target::NextTurn);
+    run.prompt("and mind this", Target::NextStep);
+    run.drive(World { seed: 1 });
+    let turns = run.log.iter().filter(|record| matches!(record.event, Event::TurnStarted(_))).count();
+    assert_eq!(turns, 1);
+}

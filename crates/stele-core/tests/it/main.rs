@@ -1,0 +1,6 @@
+//! Laws of the log: folding, deriving, what is owed, and the record format.
+
+mod derive;
+mod laws;
+mod records;
+mod world;
