@@ -53,4 +53,4 @@ pub use surface::{
 };
 pub use text::{BlobRef, INLINE_MAX, Text};
 pub use tool::{Effects, Future, Invocation, ReadFiles, Tool, ToolError, ToolErrorClass, ToolOutput, ToolSpec};
-pub use usage::{Coverage, Price, Usage};
+pub use usage::{Coverage, LongPrice, Price, Usage};

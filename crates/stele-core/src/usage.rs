@@ -113,6 +113,21 @@ pub struct Price {
     /// Input written to the cache for 1 hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_write_1h: Option<u64>,
+    /// What long requests cost instead, at vendors that ask more for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long: Option<LongPrice>,
+}
+
+/// What every token of a long request costs, in percent of the usual price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LongPrice {
+    /// It counts for a request whose whole input, cached or not, is above so many tokens.
+    pub above: u64,
+    /// For input: fresh, read from the cache or written to it.
+    pub input_percent: u64,
+    /// For output.
+    pub output_percent: u64,
 }
 
 impl Price {
@@ -123,23 +138,24 @@ impl Price {
         if usage.fresh.is_none() || usage.output.is_none() {
             return None;
         }
+        let (input, output) = self.percent(usage.input().unwrap_or(0));
         let buckets = [
-            (usage.fresh, self.input),
-            (usage.output, self.output),
-            (usage.cache_read, self.cache_read),
-            (usage.cache_write, self.cache_write),
-            (usage.cache_write_5m, self.cache_write_5m),
-            (usage.cache_write_1h, self.cache_write_1h),
+            (usage.fresh, self.input, input),
+            (usage.output, self.output, output),
+            (usage.cache_read, self.cache_read, input),
+            (usage.cache_write, self.cache_write, input),
+            (usage.cache_write_5m, self.cache_write_5m, input),
+            (usage.cache_write_1h, self.cache_write_1h, input),
         ];
         let mut total: u128 = 0;
-        for (tokens, price) in buckets {
+        for (tokens, price, percent) in buckets {
             match (tokens.unwrap_or(0), price) {
                 (0, _) => {}
-                (tokens, Some(price)) => total += u128::from(tokens) * u128::from(price),
+                (tokens, Some(price)) => total += u128::from(tokens) * u128::from(price) * percent,
                 (_, None) => return None,
             }
         }
-        u64::try_from(total.div_ceil(1_000_000)).ok().map(Micros)
+        u64::try_from(total.div_ceil(100_000_000)).ok().map(Micros)
     }
 
     /// The most that a request can cost: every input token at the dearest input price, the full output.
@@ -147,8 +163,18 @@ impl Price {
     pub fn at_most(&self, input: u64, output: u64) -> Option<Micros> {
         let dearest =
             [self.input, self.cache_write, self.cache_write_5m, self.cache_write_1h].into_iter().flatten().max()?;
-        let total = u128::from(input) * u128::from(dearest) + u128::from(output) * u128::from(self.output?);
-        u64::try_from(total.div_ceil(1_000_000)).ok().map(Micros)
+        let (of_input, of_output) = self.percent(input);
+        let total = u128::from(input) * u128::from(dearest) * of_input
+            + u128::from(output) * u128::from(self.output?) * of_output;
+        u64::try_from(total.div_ceil(100_000_000)).ok().map(Micros)
+    }
+
+    /// Percent of the usual price for input and output, by the length of the whole input.
+    fn percent(&self, input: u64) -> (u128, u128) {
+        match self.long.filter(|long| input > long.above) {
+            Some(long) => (long.input_percent.into(), long.output_percent.into()),
+            None => (100, 100),
+        }
     }
 }
 
@@ -191,5 +217,23 @@ mod tests {
         sum.add(&Usage { fresh: Some(2), ..Usage::default() });
         assert_eq!(sum, Usage { output: Some(5), fresh: Some(2), ..Usage::default() });
         assert_eq!(sum.context(), Some(7));
+    }
+
+    #[test]
+    fn a_long_request_costs_more_for_every_token() {
+        let long = Some(LongPrice { above: 1_000, input_percent: 200, output_percent: 150 });
+        let price = Price {
+            input: Some(2_000_000),
+            cache_read: Some(100_000),
+            output: Some(10_000_000),
+            long,
+            ..Price::default()
+        };
+        let usage =
+            |fresh, read| Usage { fresh: Some(fresh), cache_read: Some(read), output: Some(100), ..Usage::default() };
+        assert_eq!(price.of(&usage(500, 500)), Some(Micros(1_000 + 50 + 1_000)));
+        assert_eq!(price.of(&usage(500, 510)), Some(Micros(2_000 + 102 + 1_500)));
+        assert_eq!(price.at_most(1_000, 100), Some(Micros(2_000 + 1_000)));
+        assert_eq!(price.at_most(1_001, 100), Some(Micros(4_004 + 1_500)));
     }
 }

@@ -8,7 +8,7 @@ mod proxy;
 mod route;
 mod secret;
 
-pub use catalogue::{Cost, LongPrice, Model, Price, PriceOverrides, Prices, Rates, model, models};
+pub use catalogue::{ListPrice, Model, list_price, model, models};
 pub use http::{Client, ClientSettings};
 pub use local::{Found, probe, probe_local};
 pub use proxy::Proxies;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use stele_core::{CacheMarks, Config, Dialect, Failure, FailureCode, Parameters, SessionId, Wire};
+use stele_core::{CacheMarks, Config, DERIVE_REV, Dialect, Failure, FailureCode, Parameters, Price, SessionId, Wire};
 
 use crate::local::Found;
 use crate::{Secret, catalogue, http};
@@ -90,6 +90,8 @@ pub struct RouteConfig {
     pub parameters: Parameters,
     /// Prompt caching.
     pub cache: CacheConfig,
+    /// What it costs, in millionths of a dollar for a million tokens, instead of the list price.
+    pub price: Option<Price>,
 }
 
 /// `[routes.NAME.cache]`.
@@ -139,6 +141,8 @@ pub struct Route {
     pub parameters: Parameters,
     /// Whether cache marks are sent.
     pub marks: Marks,
+    /// A price of the user's own.
+    pub own_price: Option<Price>,
 }
 
 /// A row of `vendors.toml`.
@@ -186,19 +190,14 @@ struct DialectSheet {
     dialect: Vec<DialectRow>,
 }
 
+/// A row of `dialects.toml`; its page and day are for the reader of the sheet.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct DialectRow {
     #[serde(default)]
     hosts: Vec<String>,
     #[serde(default)]
     local_ports: Vec<u16>,
     facts: Dialect,
-    /// Where the facts were read, and when; for the reader of the sheet.
-    #[serde(default, rename = "page")]
-    _page: Option<String>,
-    #[serde(default, rename = "read")]
-    _read: Option<String>,
 }
 
 const VENDORS_TOML: &str = include_str!("vendors.toml");
@@ -278,6 +277,7 @@ fn environment(set: &Lookup<'_>) -> Result<Option<Route>, RouteError> {
         headers: BTreeMap::new(),
         parameters: Parameters::default(),
         marks: Marks::Auto,
+        own_price: None,
     };
     check(route, "STELE_BASE_URL").map(Some)
 }
@@ -311,6 +311,7 @@ fn from_config(name: &str, config: &RouteConfig, set: &Lookup<'_>) -> Result<Rou
         headers: config.headers.clone(),
         parameters: config.parameters.clone(),
         marks: config.cache.marks,
+        own_price: config.price,
     };
     check(route, &place)
 }
@@ -328,6 +329,7 @@ fn from_vendor(vendor: &Vendor, set: &Lookup<'_>) -> Result<Option<Route>, Route
         headers: BTreeMap::new(),
         parameters: Parameters::default(),
         marks: Marks::Auto,
+        own_price: None,
     };
     check(route, vendor.base_url_env.as_deref().unwrap_or(&vendor.name)).map(Some)
 }
@@ -358,7 +360,7 @@ impl Route {
     /// What shapes this route's requests. `lineage` is the session that the conversation began in, so that
     /// its forks share a cache key with it.
     #[must_use]
-    pub fn config(&self, lineage: &SessionId, derive_rev: u32) -> Config {
+    pub fn config(&self, lineage: &SessionId) -> Config {
         let mut parameters = self.parameters.clone();
         if self.wire == Wire::AnthropicMessages && parameters.max_output_tokens.is_none() {
             let known = catalogue::model(&self.model).and_then(|model| model.max_output);
@@ -371,7 +373,7 @@ impl Route {
             base_url: self.base_url.clone(),
             model: self.model.clone(),
             encoder: crate::revision(self.wire).to_owned(),
-            derive_rev,
+            derive_rev: DERIVE_REV,
             parameters,
             cache: CacheMarks { marks, key: (marks && self.takes_cache_key()).then(|| lineage.to_string()) },
             dialect: (self.wire == Wire::OpenaiChat).then(|| dialect(&self.base_url)),
@@ -386,11 +388,21 @@ impl Route {
             && http::check_base_url(&self.base_url).is_ok_and(|url| url.host_str() == Some("api.openai.com"))
     }
 
-    /// The key, looked up anew for each request.
+    /// What it costs: the user's own price, else the list price of the model's vendor; `None` when unpriced.
+    #[must_use]
+    pub fn price(&self) -> Option<Price> {
+        self.own_price.or_else(|| catalogue::list_price(&self.model).map(|row| row.price))
+    }
+
+    /// The key, looked up in the environment anew for each request.
     ///
     /// # Errors
     /// The variable is not set; the message names it.
-    pub fn credential(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Option<Secret>, Failure> {
+    pub fn credential(&self) -> Result<Option<Secret>, Failure> {
+        self.credential_from(&|name| std::env::var(name).ok())
+    }
+
+    fn credential_from(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Option<Secret>, Failure> {
         let KeySource::Env(variable) = &self.key else { return Ok(None) };
         match lookup(variable).filter(|value| !value.trim().is_empty()) {
             Some(value) => Ok(Some(Secret::new(&value))),
@@ -471,7 +483,17 @@ mod tests {
         }
         let dialects: DialectSheet = toml::from_str(DIALECTS_TOML).unwrap();
         assert_eq!(dialects.dialect.len(), DIALECTS.len());
-        assert!(dialects.dialect.iter().all(|row| row.facts.name != "default"));
+        let sheet: toml::Table = toml::from_str(DIALECTS_TOML).unwrap();
+        for (row, raw) in dialects.dialect.iter().zip(sheet["dialect"].as_array().unwrap()) {
+            assert_ne!(row.facts.name, "default");
+            assert!(row.hosts.len() + row.local_ports.len() > 0, "{}", row.facts.name);
+            let raw = raw.as_table().unwrap();
+            for key in raw.keys() {
+                assert!(["hosts", "local_ports", "facts", "page", "read"].contains(&key.as_str()), "{key}");
+            }
+            let bare = row.facts == Dialect { name: row.facts.name.clone(), ..Dialect::default() };
+            assert!(bare || raw.contains_key("page") && raw.contains_key("read"), "{}", row.facts.name);
+        }
     }
 
     #[test]
@@ -521,7 +543,7 @@ mod tests {
         assert_eq!(names(&routes), ["groq"]);
         assert_eq!(routes[0].base_url, "https://api.groq.com/openai/v1");
         assert_eq!(routes[0].key, KeySource::Env("GROQ_API_KEY".into()));
-        assert!(!routes[0].config(&session(), 1).cache.marks);
+        assert!(!routes[0].config(&session()).cache.marks);
     }
 
     #[test]
@@ -549,12 +571,12 @@ mod tests {
     #[test]
     fn a_config_holds_what_its_endpoint_takes_and_nothing_else() {
         let route = |name: &str, variables: &[(&str, &str)]| {
-            list(variables, "").unwrap().into_iter().find(|route| route.name == name).unwrap().config(&session(), 3)
+            list(variables, "").unwrap().into_iter().find(|route| route.name == name).unwrap().config(&session())
         };
         let anthropic = route("anthropic", &[("ANTHROPIC_API_KEY", "a")]);
         assert_eq!(anthropic.parameters.max_output_tokens, Some(32_000));
         assert_eq!(anthropic.cache, CacheMarks { marks: true, key: None });
-        assert_eq!((anthropic.dialect, anthropic.derive_rev), (None, 3));
+        assert_eq!((anthropic.dialect, anthropic.derive_rev), (None, DERIVE_REV));
         assert!(anthropic.encoder.starts_with("anthropic-messages/"));
         let openai = route("openai", &[("OPENAI_API_KEY", "o")]);
         assert_eq!(openai.cache.key.as_deref(), Some(session().as_str()));
@@ -566,6 +588,17 @@ mod tests {
         assert_eq!(deepseek.dialect.unwrap().reasoning_field.as_deref(), Some("reasoning_content"));
         let unknown = [("ANTHROPIC_API_KEY", "a"), ("STELE_WIRE", "anthropic-messages"), ("STELE_MODEL", "new")];
         assert_eq!(route("env", &unknown).parameters.max_output_tokens, Some(8_192));
+    }
+
+    #[test]
+    fn the_users_own_price_wins_over_the_list() {
+        let routes = list(&[("ANTHROPIC_API_KEY", "a")], "").unwrap();
+        assert_eq!(routes[0].price().unwrap().input, Some(4_000_000));
+        let own = "[anthropic]\nprice = { input = 1, output = 2 }\n[x]\nwire = \"openai-chat\"\nbase_url = \"http://h\"\nmodel = \"m\"";
+        let routes = list(&[("ANTHROPIC_API_KEY", "a")], own).unwrap();
+        assert_eq!(routes[0].price().unwrap().input, Some(1));
+        assert_eq!(routes[1].price(), None);
+        assert!(toml::from_str::<RouteConfig>("price = { inptu = 1 }").is_err());
     }
 
     #[test]
@@ -586,9 +619,9 @@ mod tests {
     #[test]
     fn a_missing_key_is_named_and_a_found_one_hidden() {
         let routes = list(&[("OPENAI_API_KEY", "sk-1")], "").unwrap();
-        let secret = routes[0].credential(&|_| Some("sk-1\n".into())).unwrap().unwrap();
+        let secret = routes[0].credential_from(&|_| Some("sk-1\n".into())).unwrap().unwrap();
         assert_eq!(format!("{secret:?}"), "Secret(hidden)");
-        let failure = routes[0].credential(&|_| None).unwrap_err();
+        let failure = routes[0].credential_from(&|_| None).unwrap_err();
         assert_eq!(failure.code, FailureCode::NoCredential);
         assert!(failure.message.as_str().contains("OPENAI_API_KEY"), "{:?}", failure.message);
     }
