@@ -208,8 +208,9 @@ impl Driver {
                 continue;
             }
             self.commit()?;
-            let idle = self.in_flight.is_empty();
-            if idle && (until == Until::Idle || !open) {
+            // A question that nobody can answer any more stays in the log.
+            let over = self.in_flight.values().all(|flight| !open && matches!(flight, InFlight::Question));
+            if over && (until == Until::Idle || !open) {
                 return Ok(());
             }
             tokio::select! {
@@ -298,7 +299,9 @@ impl Driver {
                 if self.in_flight.remove(&key).is_none() {
                     return Ok(());
                 }
-                self.partial = Partial::default();
+                if std::mem::take(&mut self.partial).saved > 0 {
+                    self.writer.clear_partial()?;
+                }
                 match *outcome {
                     Ok(answer) => self.answered(attempt, answer),
                     Err(failure) => self.append(RequestFailed { attempt, failure }),
@@ -393,7 +396,8 @@ impl Driver {
     }
 
     fn save_partial(&mut self) -> Result<()> {
-        self.writer.put_partial(self.partial.step, self.partial.attempt, &self.partial.text)?;
+        let Partial { step, attempt, text, .. } = &self.partial;
+        self.writer.put_partial(&stele_store::Partial { step: *step, attempt: *attempt, text: text.clone() })?;
         self.partial.saved = self.partial.text.len();
         Ok(())
     }
@@ -439,7 +443,7 @@ impl Driver {
             };
             let outcome = match agent.credential(&config) {
                 Ok(credential) => {
-                    agent.options.client.send(&config, credential.as_ref(), ready.body, &mut on_delta).await
+                    agent.options.client.send(&config, credential.as_ref(), ready.body.into(), &mut on_delta).await
                 }
                 Err(failure) => Err(failure),
             };
@@ -504,7 +508,7 @@ impl Driver {
         let text = if (self.partial.step, self.partial.attempt) == (step, attempt) {
             std::mem::take(&mut self.partial).text
         } else {
-            let saved = self.writer.partial()?;
+            let saved = self.agent.store().partial(&self.session)?;
             saved
                 .filter(|saved| (saved.step, saved.attempt) == (step, attempt))
                 .map(|saved| saved.text)

@@ -46,7 +46,7 @@ impl Driver {
     pub fn create(agent: &Arc<Agent>, start: &SessionStart) -> Result<Self> {
         let session = new_id(agent);
         let cwd = start.folder.display().to_string();
-        let writer = agent.store().create(&session, &Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
+        let writer = agent.store().create(session.clone(), Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
         let mut driver = Self::new(agent, session.clone(), session, writer, State::new(), start.folder.clone(), false);
         driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent: None, imported: false })?;
         driver.append(ModeSet { mode: start.mode, by: start.by.clone() })?;
@@ -61,8 +61,8 @@ impl Driver {
     pub fn open(agent: &Arc<Agent>, session: &SessionId, policy: OpenPolicy) -> Result<Self> {
         let writer = agent.store().writer(session)?;
         let state = fold(agent.store(), session, None)?;
-        let lineage = agent.store().lineage(session)?;
-        let partial = writer.partial()?.map(|partial| partial.text).unwrap_or_default();
+        let lineage = lineage(agent.store(), session);
+        let partial = agent.store().partial(session)?.map(|partial| partial.text).unwrap_or_default();
         let events = match policy {
             OpenPolicy::Continue => resume(&state),
             OpenPolicy::Close => close(&state, &partial),
@@ -88,16 +88,17 @@ impl Driver {
         let state = fold(agent.store(), parent, Some(at))?;
         let folder = folder_of(&state)?;
         let session = new_id(agent);
-        let lineage = agent.store().lineage(parent)?;
+        let lineage = lineage(agent.store(), parent);
         let cwd = folder.display().to_string();
-        let start = Start { cwd: cwd.clone(), created: agent.now(), parent: Some((parent.clone(), at)) };
-        let writer = agent.store().create(&session, &start)?;
+        let continued = Some(Parent { session: parent.clone(), seq: at });
+        let start = Start { cwd: cwd.clone(), created: agent.now(), parent: continued.clone() };
+        let writer = agent.store().create(session.clone(), start)?;
         let events = close(&state, "");
         let mut driver = Self::new(agent, session, lineage, writer, state, folder, false);
         driver.append(SessionStarted {
             version: agent.options.version.clone(),
             cwd,
-            parent: Some(Parent { session: parent.clone(), seq: at }),
+            parent: continued,
             imported: false,
         })?;
         for event in events {
@@ -111,6 +112,15 @@ impl Driver {
     pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
     }
+}
+
+/// The session that a lineage of forks began with; it names the cache that they share.
+fn lineage(store: &Store, session: &SessionId) -> SessionId {
+    let mut first = session.clone();
+    while let Ok(Some(parent)) = store.session(&first).map(|row| row.parent) {
+        first = parent.session;
+    }
+    first
 }
 
 pub(crate) fn notices() -> broadcast::Sender<Notice> {
