@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use stele_core::Wire;
 
 use crate::behaviour::{Content, Reply, Source, Strictness};
-use crate::cache::{Counted, PrefixCache};
+use crate::cache::{Counted, PrefixCache, prompt_tokens};
 use crate::connection::{Break, Place, Plan};
 use crate::fault::{Cut, FaultKind};
 use crate::http::{Head, Response};
@@ -207,6 +207,12 @@ impl Shared {
         if !models.is_empty() && !models.contains(&request.model) {
             let message = format!("The model `{}` does not exist or you do not have access to it.", request.model);
             return Err(Refusal { message, ..Refusal::of_status(route.wire, 404) });
+        }
+        if let Some(window) = self.behaviour.window {
+            let tokens = prompt_tokens(route.wire, &request.raw);
+            if tokens > window {
+                return Err(Refusal::too_long(route.wire, tokens, window));
+            }
         }
         Ok(request)
     }

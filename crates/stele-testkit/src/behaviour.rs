@@ -81,6 +81,7 @@ pub struct Behaviour {
     pub(crate) strictness: Strictness,
     pub(crate) key: Option<String>,
     pub(crate) models: Vec<String>,
+    pub(crate) window: Option<u64>,
 }
 
 impl fmt::Debug for Behaviour {
@@ -115,6 +116,7 @@ impl Behaviour {
             strictness: Strictness::Vendor,
             key: None,
             models: Vec::new(),
+            window: None,
         }
     }
 
@@ -161,6 +163,13 @@ impl Behaviour {
     #[must_use]
     pub fn models<M: Into<String>>(mut self, models: impl IntoIterator<Item = M>) -> Self {
         self.models = models.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Refuses prompts of more tokens than this, as the vendors refuse what is longer than the model's window.
+    #[must_use]
+    pub fn window(mut self, tokens: u64) -> Self {
+        self.window = Some(tokens);
         self
     }
 }

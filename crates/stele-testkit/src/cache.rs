@@ -68,7 +68,7 @@ impl PrefixCache {
         if wire == Wire::AnthropicMessages {
             return self.count_marks(model, body, &items);
         }
-        let prompt: Vec<u8> = items.iter().flat_map(|item| item.bytes.iter().copied()).collect();
+        let prompt = items.iter().map(|item| item.bytes.as_slice()).collect::<Vec<_>>().concat();
         let prompts = self.prompts.entry((wire.name(), model.to_owned())).or_default();
         let shared = tokens(prompts.add(&prompt));
         let (minimum, step) = if wire == Wire::Gemini { (GEMINI_MINIMUM, 1) } else { (MINIMUM, OPENAI_STEP) };
@@ -119,6 +119,11 @@ impl PrefixCache {
             ..Counted::default()
         }
     }
+}
+
+/// The length of a prompt, in tokens.
+pub(crate) fn prompt_tokens(wire: Wire, body: &Value) -> u64 {
+    tokens(items(wire, body).iter().map(|item| item.bytes.len()).sum())
 }
 
 fn tokens(bytes: usize) -> u64 {

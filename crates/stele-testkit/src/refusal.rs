@@ -10,17 +10,19 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// The field that is wrong, where the wire's error body names it.
     pub(crate) field: Option<String>,
+    /// The code that the OpenAI wires carry beside the kind.
+    pub(crate) code: Option<&'static str>,
 }
 
 impl Refusal {
     /// A 400 with a message.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self { status: 400, message: message.into(), field: None }
+        Self { status: 400, message: message.into(), field: None, code: None }
     }
 
     /// A 400 about a field.
     pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { status: 400, message: message.into(), field: Some(field.into()) }
+        Self { status: 400, message: message.into(), field: Some(field.into()), code: None }
     }
 
     /// What the wire's vendor says with a status, when a script does not say it.
@@ -41,7 +43,34 @@ impl Refusal {
             (529, _) => "Overloaded",
             _ => "The server had an error while processing your request.",
         };
-        Self { status, message: message.to_owned(), field: None }
+        let code = match status {
+            401 => Some("invalid_api_key"),
+            402 => Some("insufficient_quota"),
+            404 => Some("model_not_found"),
+            429 => Some("rate_limit_exceeded"),
+            status if status >= 500 => Some("server_error"),
+            _ => None,
+        };
+        Self { status, message: message.to_owned(), field: None, code }
+    }
+
+    /// A prompt that is longer than the model's window.
+    pub(crate) fn too_long(wire: Wire, tokens: u64, window: u64) -> Self {
+        let message = match wire {
+            Wire::AnthropicMessages => format!("prompt is too long: {tokens} tokens > {window} maximum"),
+            Wire::OpenaiResponses => {
+                "Your input exceeds the context window of this model. Please adjust your input and try again."
+                    .to_owned()
+            }
+            Wire::OpenaiChat => format!(
+                "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} \
+                 tokens. Please reduce the length of the messages."
+            ),
+            Wire::Gemini => {
+                format!("The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window}).")
+            }
+        };
+        Self { code: Some("context_length_exceeded"), ..Self::invalid(message) }
     }
 
     /// The kind of error, in the wire's words.
@@ -76,18 +105,6 @@ impl Refusal {
         }
     }
 
-    /// The code that the OpenAI wires carry beside the kind.
-    pub(crate) fn code(&self) -> Option<&'static str> {
-        match self.status {
-            401 => Some("invalid_api_key"),
-            402 => Some("insufficient_quota"),
-            404 => Some("model_not_found"),
-            429 => Some("rate_limit_exceeded"),
-            status if status >= 500 => Some("server_error"),
-            _ => None,
-        }
-    }
-
     /// The error object in the wire's form: a whole body, and on most wires the data of an error event too.
     pub(crate) fn body(&self, wire: Wire) -> Value {
         let kind = self.kind(wire);
@@ -96,7 +113,7 @@ impl Refusal {
                 json!({"type": "error", "error": {"type": kind, "message": self.message}})
             }
             Wire::OpenaiResponses | Wire::OpenaiChat => json!({
-                "error": {"message": self.message, "type": kind, "param": self.field, "code": self.code()}
+                "error": {"message": self.message, "type": kind, "param": self.field, "code": self.code}
             }),
             Wire::Gemini => json!({"error": {"code": self.status, "message": self.message, "status": kind}}),
         }

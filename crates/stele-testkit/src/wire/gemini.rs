@@ -171,21 +171,30 @@ fn finish_reason(stop: &Stop) -> String {
     .to_owned()
 }
 
-/// A call's part; the first one of a step is signed.
-fn call_part(said: &SayCall, call: usize) -> Value {
-    let arguments: Value = serde_json::from_str(&said.arguments).unwrap_or_else(|_| json!(said.arguments));
+/// A call's part; the first one of a step is signed. Arguments that are no object are not sent on this wire.
+fn call_part(said: &SayCall, call: usize) -> Option<Value> {
+    let arguments: Value = serde_json::from_str(&said.arguments).ok().filter(Value::is_object)?;
     let mut part = json!({"functionCall": {"name": said.name, "args": arguments}});
     if call == 0 {
         part["thoughtSignature"] = json!(call_signature(&said.name, &arguments));
     }
-    part
+    Some(part)
+}
+
+/// Why the model stopped. A call that could not be read has its own reason here.
+fn finished(answer: &Answer<'_>) -> String {
+    let malformed = |part: &Part| matches!(part, Part::Call(said) if call_part(said, 0).is_none());
+    match answer.say.stop() {
+        Stop::ToolCalls if answer.say.parts().iter().any(malformed) => "MALFORMED_FUNCTION_CALL".to_owned(),
+        stop => finish_reason(&stop),
+    }
 }
 
 /// A chunk: parts, and in the last one the reason and the usage.
 fn chunk(answer: &Answer<'_>, parts: &[Value], last: bool) -> Value {
     let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
     if last {
-        candidate["finishReason"] = json!(finish_reason(&answer.say.stop()));
+        candidate["finishReason"] = json!(finished(answer));
     }
     let mut chunk = json!({"candidates": [candidate]});
     if let Some(usage) = answer.usage.as_ref().filter(|_| last) {
@@ -196,17 +205,14 @@ fn chunk(answer: &Answer<'_>, parts: &[Value], last: bool) -> Value {
     chunk
 }
 
-fn whole_part(part: &Part, call: usize) -> Value {
-    match part {
-        Part::Text(text) => json!({"text": text}),
-        Part::Reasoning(text) => json!({"text": text, "thought": true}),
-        Part::Call(said) => call_part(said, call),
-    }
-}
-
 /// An answer that is not streamed.
 pub(crate) fn whole(answer: &Answer<'_>) -> Value {
-    let parts: Vec<Value> = answer.parts().map(|(part, call)| whole_part(part, call)).collect();
+    let part = |(part, call): (&Part, usize)| match part {
+        Part::Text(text) => Some(json!({"text": text})),
+        Part::Reasoning(text) => Some(json!({"text": text, "thought": true})),
+        Part::Call(said) => call_part(said, call),
+    };
+    let parts: Vec<Value> = answer.parts().filter_map(part).collect();
     chunk(answer, &parts, true)
 }
 
@@ -219,7 +225,7 @@ pub(crate) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
             Part::Reasoning(text) => {
                 parts.extend(pieces(text).into_iter().map(|piece| json!({"text": piece, "thought": true})));
             }
-            Part::Call(said) => parts.push(call_part(said, call)),
+            Part::Call(said) => parts.extend(call_part(said, call)),
         }
     }
     if parts.is_empty() {

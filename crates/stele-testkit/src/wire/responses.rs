@@ -134,7 +134,7 @@ fn not_stored(item: &Value) -> Refusal {
          to true, or remove this item from your input.",
         text_of(item, "id")
     );
-    Refusal { status: 404, message, field: Some("input".to_owned()) }
+    Refusal { status: 404, ..Refusal::field("input", message) }
 }
 
 fn check_reasoning(item: &Value, next: Option<&Value>, unstored: bool) -> Result<(), Refusal> {
@@ -373,6 +373,6 @@ pub(crate) fn stream(answer: &Answer<'_>) -> Vec<Frame> {
 /// The response failed after `before` events.
 pub(crate) fn failed(request: &ParsedRequest, refusal: &Refusal, before: usize) -> Frame {
     let mut response = response(request, "failed", json!([]), None);
-    response["error"] = json!({"code": refusal.code().unwrap_or("invalid_prompt"), "message": refusal.message});
+    response["error"] = json!({"code": refusal.code.unwrap_or("invalid_prompt"), "message": refusal.message});
     event("response.failed", before, &json!({"response": response}))
 }

@@ -318,3 +318,25 @@ fn anthropic_wants_its_version() {
     assert_eq!(response.status, 400);
     assert!(response.text().contains("anthropic-version: header is required"));
 }
+
+#[test]
+fn a_prompt_longer_than_the_window_is_refused_in_the_vendors_words() {
+    let server = Server::start(Behaviour::from(Say::text("ok")).window(2_000)).unwrap();
+    for (wire, words) in [
+        (Wire::AnthropicMessages, "prompt is too long: 3"),
+        (Wire::OpenaiResponses, "exceeds the context window"),
+        (Wire::OpenaiChat, "maximum context length is 2000 tokens"),
+        (Wire::Gemini, "exceeds the maximum number of tokens allowed (2000)"),
+    ] {
+        let mut agent = Agent::new(&server, wire);
+        agent.prompt("short enough");
+        assert_eq!(agent.ask(true).status, 200);
+        agent.prompt(&"long".repeat(3_000));
+        let response = agent.ask(true);
+        assert_eq!(response.status, 400);
+        assert!(response.text().contains(words), "{}", response.text());
+        if matches!(wire, Wire::OpenaiResponses | Wire::OpenaiChat) {
+            assert_eq!(response.json()["error"]["code"], "context_length_exceeded");
+        }
+    }
+}

@@ -183,6 +183,16 @@ fn arguments_go_out_as_they_were_written() {
 }
 
 #[test]
+fn gemini_sends_no_call_that_it_could_not_read() {
+    for raw in ["{\"argument\": \"cut", "", "[1,2]"] {
+        let (stream, body) = both(Wire::Gemini, || Say::raw_call("read", raw).into());
+        let said = streamed(Wire::Gemini, &stream);
+        assert_eq!(said, whole(Wire::Gemini, &body));
+        assert_eq!((said.stop.as_str(), said.calls.len()), ("MALFORMED_FUNCTION_CALL", 0));
+    }
+}
+
+#[test]
 fn a_recorded_stream_is_sent_as_it_is() {
     let recorded = "data: {\"a\":1}\n\n: comment\n\ndata: [DONE]\n\n";
     let server = Server::start(Behaviour::answering(move |_| Reply::raw("text/event-stream", recorded))).unwrap();
