@@ -1,14 +1,25 @@
 //! The four wires: encode, decode, usage, errors, model catalogue and prices.
+//!
+//! [`Encoder`] turns header, configuration and messages into the bytes of a request, one message after the other;
+//! [`Decoder`] turns the bytes of an answer into [`Delta`]s and, in the end, an [`Answer`]. Both are pure.
+//!
+//! **Invariant:** a request is written from typed values and raw text, never from a tree of JSON values, and what a
+//! vendor's JSON looks like is known in `encode` and `decode` only.
 
 mod catalogue;
+mod decode;
+mod encode;
 mod fault;
 mod http;
 mod local;
 mod proxy;
 mod route;
 mod secret;
+mod sse;
 
 pub use catalogue::{ListPrice, Model, list_price, model, models};
+pub use decode::{Answer, AnswerBlock, Decoder, Delta, http_failure};
+pub use encode::{Body, Encoder, Item, revision};
 pub use http::{Client, ClientSettings};
 pub use local::{Found, probe, probe_local};
 pub use proxy::Proxies;
@@ -17,7 +28,3 @@ pub use route::{
     vendors,
 };
 pub use secret::Secret;
-
-fn revision(wire: stele_core::Wire) -> String {
-    format!("{wire}/1")
-}

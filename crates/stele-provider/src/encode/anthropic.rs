@@ -1,0 +1,209 @@
+//! `POST {base}/v1/messages`. Anthropic, Messages API, 2026-11.
+
+use serde::Deserialize;
+use stele_core::{AssistantBlock, Config, Failure, Header, Message, UserBlock, Zone};
+
+use super::writer::{Writer, arguments, object};
+use super::{NO_ANSWER, joined, unsupported};
+
+/// Writes everything before the first message; true when the first message was opened for the preface.
+pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Result<bool, Failure> {
+    let parameters = &config.parameters;
+    let Some(max_tokens) = parameters.max_output_tokens else {
+        return Err(unsupported("anthropic-messages needs max_output_tokens; set it in the route's parameters"));
+    };
+    if parameters.effort.is_some() && parameters.temperature.is_some() {
+        return Err(unsupported("anthropic-messages takes no temperature together with effort; drop one of them"));
+    }
+    writer.raw("{");
+    writer.field("model", &config.model);
+    writer.raw(&format!(r#","max_tokens":{max_tokens},"stream":true"#));
+    if let Some(temperature) = parameters.temperature {
+        writer.raw(&format!(r#","temperature":{}"#, number(temperature)));
+    }
+    if let Some(top_p) = parameters.top_p {
+        writer.raw(&format!(r#","top_p":{}"#, number(top_p)));
+    }
+    if let Some(effort) = &parameters.effort {
+        // Adaptive thinking with `output_config.effort` replaces thinking budgets, which newer models refuse, and those
+        // models leave the text of their thinking out unless it is asked for (Anthropic, adaptive thinking, 2026-11).
+        writer.raw(r#","thinking":{"type":"adaptive","display":"summarized"},"output_config":{"#);
+        writer.field("effort", effort);
+        writer.raw("}");
+    }
+    if !header.tools.is_empty() {
+        writer.raw(r#","tools":["#);
+        for tool in &header.tools {
+            writer.separate();
+            let start = writer.at();
+            writer.raw("{");
+            writer.field("name", &tool.name);
+            if !tool.description.is_empty() {
+                writer.raw(",");
+                writer.field("description", &tool.description);
+            }
+            writer.raw(r#","input_schema":"#);
+            writer.raw(tool.parameters.get());
+            writer.raw("}");
+            writer.item(Zone::Tools, tool.name.clone(), start..writer.at(), true);
+        }
+        writer.raw("]");
+    }
+    let system = joined(header.system.iter().map(|block| block.text.as_str()));
+    if !system.is_empty() {
+        writer.raw(r#","system":["#);
+        let start = writer.at();
+        text(writer, &system);
+        writer.item(Zone::System, "system".to_owned(), start..writer.at(), true);
+        writer.raw("]");
+    }
+    writer.raw(r#","messages":["#);
+    let mut open = false;
+    for block in header.preface.iter().filter(|block| !block.text.trim().is_empty()) {
+        let start = begin(writer, "user", open);
+        open = true;
+        text(writer, &block.text);
+        writer.item(Zone::Preface, block.name.clone(), start..writer.at(), true);
+    }
+    Ok(open)
+}
+
+/// Appends a message; `continues` says that the first message is open after the preface.
+pub(super) fn message(writer: &mut Writer, message: &Message, config: &Config, continues: bool) {
+    match message {
+        Message::User(blocks) => {
+            let mut open = continues;
+            for block in blocks {
+                let start = begin(writer, "user", open);
+                open = true;
+                user_block(writer, block);
+                writer.history("user", start, true);
+            }
+            if open {
+                writer.raw("]}");
+            }
+        }
+        Message::Assistant(answer) => {
+            if continues {
+                writer.raw("]}");
+            }
+            let mut open = false;
+            for replay in replayed(&answer.blocks, config) {
+                let start = begin(writer, "assistant", open);
+                open = true;
+                let markable = replay.write(writer);
+                writer.history("assistant", start, markable);
+            }
+            if !open {
+                let start = begin(writer, "assistant", false);
+                text(writer, NO_ANSWER);
+                writer.history("assistant", start, true);
+            }
+            writer.raw("]}");
+        }
+    }
+}
+
+/// Starts a block, and its message when it is not open yet. The opening belongs to the first block's item.
+fn begin(writer: &mut Writer, role: &str, open: bool) -> usize {
+    writer.separate();
+    let start = writer.at();
+    if !open {
+        writer.raw("{");
+        writer.field("role", role);
+        writer.raw(r#","content":["#);
+    }
+    start
+}
+
+fn text(writer: &mut Writer, content: &str) {
+    writer.raw(r#"{"type":"text","#);
+    writer.field("text", visible(content));
+    writer.raw("}");
+}
+
+/// A text block without anything but white space is refused by the endpoint.
+fn visible(content: &str) -> &str {
+    if content.trim().is_empty() { "(blank)" } else { content }
+}
+
+fn user_block(writer: &mut Writer, block: &UserBlock) {
+    match block {
+        UserBlock::Text(content) => text(writer, content),
+        UserBlock::Result { wire_id, text: content, error, .. } => {
+            writer.raw(r#"{"type":"tool_result","#);
+            writer.field("tool_use_id", wire_id);
+            writer.raw(r#","content":["#);
+            text(writer, content);
+            writer.raw(if *error { r#"],"is_error":true}"# } else { "]}" });
+        }
+    }
+}
+
+/// A block of an answer as it goes back.
+enum Replay<'a> {
+    Text(&'a str),
+    Call { id: &'a str, name: &'a str, arguments: &'a str },
+    /// Thinking: byte for byte, and without a cache mark, which it does not take.
+    Native(String),
+}
+
+impl Replay<'_> {
+    /// Writes the block; true when it takes a cache mark.
+    fn write(&self, writer: &mut Writer) -> bool {
+        match self {
+            Self::Text(content) => text(writer, content),
+            Self::Call { id, name, arguments: raw } => {
+                writer.raw(r#"{"type":"tool_use","#);
+                writer.field("id", id);
+                writer.raw(",");
+                writer.field("name", name);
+                writer.raw(r#","input":"#);
+                writer.raw(&arguments(raw));
+                writer.raw("}");
+            }
+            Self::Native(raw) => writer.raw(raw),
+        }
+        !matches!(self, Self::Native(_))
+    }
+}
+
+/// The blocks that can go back. White space alone is no text block here, and no answer may end in thinking.
+fn replayed<'a>(blocks: &'a [AssistantBlock], config: &Config) -> Vec<Replay<'a>> {
+    let mut replayed: Vec<_> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            AssistantBlock::Text { text, .. } => (!text.trim().is_empty()).then_some(Replay::Text(text)),
+            AssistantBlock::Reasoning { native, .. } => {
+                let native = native.as_deref().filter(|native| replayable(native, config))?;
+                object(native).map(|raw| Replay::Native(raw.into_owned()))
+            }
+            AssistantBlock::Call { wire_id, name, arguments, .. } => {
+                Some(Replay::Call { id: wire_id, name, arguments })
+            }
+        })
+        .collect();
+    while matches!(replayed.last(), Some(Replay::Native(_))) {
+        replayed.pop();
+    }
+    replayed
+}
+
+/// A signed block goes back unchanged or not at all. With `effort` we ask for the text of the thinking, so a signature
+/// without text is not what was sent and would be refused for ever; without it, newer models sign an empty text.
+fn replayable(native: &str, config: &Config) -> bool {
+    #[derive(Deserialize)]
+    struct Thinking {
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        thinking: String,
+    }
+    let Ok(block) = stele_core::parse_lenient::<Thinking>(native.as_bytes()) else { return false };
+    block.kind != "thinking" || !block.thinking.is_empty() || config.parameters.effort.is_none()
+}
+
+/// A finite number as JSON.
+pub(super) fn number(value: f64) -> String {
+    serde_json::Number::from_f64(value).map_or_else(|| "0".to_owned(), |number| number.to_string())
+}

@@ -1,0 +1,352 @@
+//! A request's bytes, one message after the other.
+//!
+//! The body is a head that is constant in an epoch, then the history, then its closers. A message's bytes depend on
+//! itself and the configuration only (and on being the first, where the wire puts the preface into it), so a longer
+//! history never changes the bytes of a shorter one. Cache marks are put in when the body is asked for: they are no
+//! part of an item.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod responses;
+mod writer;
+
+use std::ops::Range;
+
+use stele_core::{
+    BodyDigest, Config, Failure, FailureCode, Hash, Hasher, Header, Message, PromptDigest, Wire, Zone,
+};
+
+use writer::Writer;
+
+/// Wire and revision of the encoder that this build has. The bytes of a revision never change: a change gets a new one.
+#[must_use]
+pub fn revision(wire: Wire) -> &'static str {
+    match wire {
+        Wire::AnthropicMessages => "anthropic-messages/1",
+        Wire::OpenaiResponses => "openai-responses/1",
+        Wire::OpenaiChat => "openai-chat/1",
+        Wire::Gemini => "gemini/1",
+    }
+}
+
+/// One unit of the prompt, in the wire's order. Its bytes are [`Encoder::item_bytes`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The part of the request it belongs to.
+    pub zone: Zone,
+    /// Name in the header (of a tool, or of the sections), or role and place in the history, such as `user 3.1`.
+    pub label: String,
+    /// Where its bytes are in the unmarked body.
+    range: Range<usize>,
+    /// False for a block that takes no cache mark.
+    markable: bool,
+}
+
+/// A request as it goes over the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// Exactly the bytes to send.
+    pub bytes: Vec<u8>,
+    /// Items that carry a cache mark, by index.
+    pub marks: Vec<u64>,
+}
+
+/// Encodes the requests of one epoch.
+///
+/// # Example
+/// Give it each new message once, then ask for the body; before the next request, say where this one ended:
+///
+/// ```ignore
+/// let mut encoder = Encoder::new(&header, &config)?;
+/// encoder.push(&prompt);
+/// let body = encoder.body();
+/// encoder.set_previous_items(encoder.items().len());
+/// encoder.push(&answer);
+/// encoder.push(&results);
+/// ```
+#[derive(Clone)]
+pub struct Encoder {
+    config: Config,
+    writer: Writer,
+    /// Where a prompt can end: after the header, and after each message.
+    boundaries: Vec<Boundary>,
+    /// Items of the header that always carry a mark.
+    fixed_marks: Vec<usize>,
+    /// Number of items of the request before this one.
+    previous: Option<usize>,
+    /// True while the first message holds the preface alone and waits for the first prompt.
+    open: bool,
+    rolled: Rolled,
+}
+
+#[derive(Clone, Copy)]
+struct Boundary {
+    items: usize,
+    hash: Hash,
+    len: u64,
+}
+
+/// Hash of the body up to a byte that no later request of the epoch can change.
+#[derive(Clone, Default)]
+struct Rolled {
+    hasher: Hasher,
+    at: usize,
+}
+
+/// Anthropic, prompt caching, 2026-11: five minutes is the default lifetime.
+const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+
+impl Encoder {
+    /// Writes the head of the epoch's requests.
+    ///
+    /// # Errors
+    /// `provider.unsupported`: the wire cannot express a parameter, or the configuration was made for another revision
+    /// of the encoder.
+    pub fn new(header: &Header, config: &Config) -> Result<Self, Failure> {
+        let revision = revision(config.wire);
+        if config.encoder != revision {
+            return Err(unsupported(format!(
+                "these requests were written by encoder {:?} and this build has {revision:?}; open the session with \
+                 the version of stele that wrote it",
+                config.encoder
+            )));
+        }
+        for (name, value) in [("temperature", config.parameters.temperature), ("top_p", config.parameters.top_p)] {
+            if value.is_some_and(|value| !value.is_finite()) {
+                return Err(unsupported(format!("{name} must be a finite number")));
+            }
+        }
+        let mut writer = Writer::new();
+        let open = match config.wire {
+            Wire::AnthropicMessages => anthropic::head(&mut writer, header, config)?,
+            Wire::OpenaiResponses => responses::head(&mut writer, header, config)?,
+            Wire::OpenaiChat => chat::head(&mut writer, header, config)?,
+            Wire::Gemini => gemini::head(&mut writer, header, config)?,
+        };
+        let mut encoder = Self {
+            config: config.clone(),
+            writer,
+            boundaries: Vec::new(),
+            fixed_marks: Vec::new(),
+            previous: None,
+            open,
+            rolled: Rolled::default(),
+        };
+        encoder.fixed_marks = encoder.fixed_marks();
+        encoder.close_message();
+        Ok(encoder)
+    }
+
+    /// Appends one message.
+    pub fn push(&mut self, message: &Message) {
+        self.writer.message += 1;
+        self.writer.block = 1;
+        let continues = std::mem::take(&mut self.open);
+        let (writer, config) = (&mut self.writer, &self.config);
+        match config.wire {
+            Wire::AnthropicMessages => anthropic::message(writer, message, config, continues),
+            Wire::OpenaiResponses => responses::message(writer, message),
+            Wire::OpenaiChat => chat::message(writer, message, config),
+            Wire::Gemini => gemini::message(writer, message, continues),
+        }
+        self.close_message();
+    }
+
+    /// Number of messages so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.writer.message
+    }
+
+    /// True when no message was appended yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The items in prompt order.
+    #[must_use]
+    pub fn items(&self) -> &[Item] {
+        &self.writer.items
+    }
+
+    /// The bytes of an item, without cache marks. The first block of a message includes the message's opening, which
+    /// names the role.
+    #[must_use]
+    pub fn item_bytes(&self, item: &Item) -> &[u8] {
+        &self.writer.bytes[item.range.clone()]
+    }
+
+    /// Says that the request before this one consisted of the first `items` items: its last block keeps its mark.
+    pub fn set_previous_items(&mut self, items: usize) {
+        let items = items.min(self.writer.items.len());
+        if self.previous.is_some_and(|previous| items < previous) {
+            self.rolled = Rolled::default();
+        }
+        self.previous = Some(items);
+        if self.marked()
+            && let Some(last) = self.markable(items)
+        {
+            self.roll(self.mark_at(last));
+        }
+    }
+
+    /// The request, exactly as it is sent.
+    #[must_use]
+    pub fn body(&self) -> Body {
+        let marks = self.marks();
+        let mut bytes = Vec::with_capacity(self.writer.bytes.len() + marks.len() * MARK.len() + 8);
+        self.emit(0, &marks, &mut |part| bytes.extend_from_slice(part));
+        Body { bytes, marks: marks.into_iter().map(|item| item as u64).collect() }
+    }
+
+    /// Hash and length of [`Encoder::body`], in time linear in what was added since the request before.
+    #[must_use]
+    pub fn body_digest(&self) -> BodyDigest {
+        let marks = self.marks();
+        let mut hasher = self.rolled.hasher.clone();
+        self.emit(self.rolled.at, &marks, &mut |part| {
+            hasher.update(part);
+        });
+        let len = self.writer.bytes.len() + marks.len() * MARK.len() + self.closer().len();
+        BodyDigest { hash: Hash::from(&hasher), len: len as u64 }
+    }
+
+    /// Indices of the items that carry a cache mark.
+    #[must_use]
+    pub fn marks(&self) -> Vec<usize> {
+        if !self.marked() {
+            return Vec::new();
+        }
+        let mut marks = self.fixed_marks.clone();
+        marks.extend(self.previous.and_then(|items| self.markable(items)));
+        marks.extend(self.markable(self.writer.items.len()));
+        marks.sort_unstable();
+        marks.dedup();
+        marks
+    }
+
+    /// The prompt as it is logged; `shared` is the number of item bytes that the request before had as well.
+    #[must_use]
+    pub fn prompt_digest(&self, shared: u64) -> PromptDigest {
+        PromptDigest {
+            hash: Hash::from(&self.writer.prompt),
+            len: self.writer.prompt_len,
+            items: self.writer.items.len() as u64,
+            shared,
+        }
+    }
+
+    /// Hash of the prompt that consists of the first `items` items; `None` where no message ends.
+    #[must_use]
+    pub fn digest_at(&self, items: usize) -> Option<Hash> {
+        self.boundary(items).map(|boundary| boundary.hash)
+    }
+
+    /// Bytes of the first `items` items; `None` where no message ends.
+    #[must_use]
+    pub fn len_at(&self, items: usize) -> Option<u64> {
+        self.boundary(items).map(|boundary| boundary.len)
+    }
+
+    fn boundary(&self, items: usize) -> Option<Boundary> {
+        let found = self.boundaries.binary_search_by_key(&items, |boundary| boundary.items).ok()?;
+        self.boundaries.get(found).copied()
+    }
+
+    /// Notes that the prompt could end here.
+    fn close_message(&mut self) {
+        self.boundaries.push(Boundary {
+            items: self.writer.items.len(),
+            hash: Hash::from(&self.writer.prompt),
+            len: self.writer.prompt_len,
+        });
+        if !self.marked() {
+            self.roll(self.writer.bytes.len());
+        }
+    }
+
+    /// True when this wire has marks and the route wants them.
+    fn marked(&self) -> bool {
+        self.config.wire == Wire::AnthropicMessages && self.config.cache.marks
+    }
+
+    /// End of the system (of the tools when there is none), which covers what stands before it, and end of the preface.
+    fn fixed_marks(&self) -> Vec<usize> {
+        let last = |zones: &[Zone]| self.writer.items.iter().rposition(|item| zones.contains(&item.zone));
+        [last(&[Zone::Tools, Zone::System]), last(&[Zone::Preface])].into_iter().flatten().collect()
+    }
+
+    /// The last of the first `items` items, when it is history, or the nearest before it that takes a mark.
+    ///
+    /// The mark on the end of the request before needs no help of the vendor's look-back (20 blocks, Anthropic, prompt
+    /// caching, 2026-11): it stands exactly where that request wrote its entry, however many blocks a step added.
+    fn markable(&self, items: usize) -> Option<usize> {
+        let history = self.writer.items.get(..items)?.iter().enumerate().rev();
+        history.take_while(|(_, item)| item.zone == Zone::History).find(|(_, item)| item.markable).map(|(at, _)| at)
+    }
+
+    /// Where a mark goes into an item: before the brace that ends its block.
+    fn mark_at(&self, item: usize) -> usize {
+        self.writer.items[item].range.end - 1
+    }
+
+    /// Hands over the body from a byte of the unmarked body on.
+    fn emit(&self, from: usize, marks: &[usize], sink: &mut dyn FnMut(&[u8])) {
+        let mut at = from;
+        for &mark in marks {
+            let end = self.mark_at(mark);
+            if end >= from {
+                sink(&self.writer.bytes[at..end]);
+                sink(MARK.as_bytes());
+                at = end;
+            }
+        }
+        sink(&self.writer.bytes[at..]);
+        sink(self.closer().as_bytes());
+    }
+
+    /// Takes the hash of the body up to `to`, where no mark can move any more.
+    fn roll(&mut self, to: usize) {
+        for mark in 0..self.fixed_marks.len() {
+            let end = self.mark_at(self.fixed_marks[mark]);
+            if self.marked() && (self.rolled.at..to).contains(&end) {
+                self.rolled.hasher.update(&self.writer.bytes[self.rolled.at..end]);
+                self.rolled.hasher.update(MARK.as_bytes());
+                self.rolled.at = end;
+            }
+        }
+        if self.rolled.at < to {
+            self.rolled.hasher.update(&self.writer.bytes[self.rolled.at..to]);
+            self.rolled.at = to;
+        }
+    }
+
+    fn closer(&self) -> &'static str {
+        if self.open { "]}]}" } else { "]}" }
+    }
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Encoder")
+            .field("wire", &self.config.wire)
+            .field("messages", &self.len())
+            .field("items", &self.writer.items.len())
+            .field("bytes", &self.writer.bytes.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn unsupported(what: impl Into<String>) -> Failure {
+    Failure::new(FailureCode::Unsupported, format!("provider.unsupported: {}", what.into()))
+}
+
+/// The sections of the system, or of the preface, as one text.
+fn joined<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What stands for an answer of which nothing can be sent back on this wire.
+const NO_ANSWER: &str = "(no answer)";
