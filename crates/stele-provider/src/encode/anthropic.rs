@@ -143,7 +143,11 @@ fn user_block(writer: &mut Writer, block: &UserBlock) {
 /// A block of an answer as it goes back.
 enum Replay<'a> {
     Text(&'a str),
-    Call { id: &'a str, name: &'a str, arguments: &'a str },
+    Call {
+        id: &'a str,
+        name: &'a str,
+        arguments: &'a str,
+    },
     /// Thinking: byte for byte, and without a cache mark, which it does not take.
     Native(String),
 }

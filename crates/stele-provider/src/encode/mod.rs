@@ -13,9 +13,7 @@ mod writer;
 
 use std::ops::Range;
 
-use stele_core::{
-    BodyDigest, Config, Failure, FailureCode, Hash, Hasher, Header, Message, PromptDigest, Wire, Zone,
-};
+use stele_core::{BodyDigest, Config, Failure, FailureCode, Hash, Hasher, Header, Message, PromptDigest, Wire, Zone};
 
 use writer::Writer;
 

@@ -61,7 +61,8 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
         writer.raw("]");
     }
     writer.raw(r#","input":["#);
-    let preface: Vec<_> = header.preface.iter().map(|block| block.text.as_str()).filter(|text| !text.is_empty()).collect();
+    let preface: Vec<_> =
+        header.preface.iter().map(|block| block.text.as_str()).filter(|text| !text.is_empty()).collect();
     if !preface.is_empty() {
         let start = content(writer, "user", "input_text", &preface);
         writer.item(Zone::Preface, "preface".to_owned(), start..writer.at(), false);

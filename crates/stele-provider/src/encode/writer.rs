@@ -9,6 +9,7 @@ use stele_core::{Hasher, Zone, repair_surrogates};
 use super::Item;
 
 /// Appends JSON and notes which of its bytes are items, in the order of the prompt.
+#[derive(Clone)]
 pub(super) struct Writer {
     pub bytes: Vec<u8>,
     pub items: Vec<Item>,

@@ -1,0 +1,20 @@
+//! Integration tests: recorded faults of endpoints, golden requests, and properties over whole requests and answers.
+
+mod answers;
+mod faults;
+mod golden;
+mod requests;
+mod support;
+
+/// Every module beside this file is part of the binary.
+#[test]
+fn no_file_was_forgotten() {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it");
+    let main = include_str!("main.rs");
+    for entry in std::fs::read_dir(here).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(module) = name.strip_suffix(".rs").filter(|module| *module != "main") {
+            assert!(main.contains(&format!("mod {module};")), "{name} is not part of main.rs");
+        }
+    }
+}

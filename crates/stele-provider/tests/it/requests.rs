@@ -1,0 +1,299 @@
+//! Properties of requests, whatever was said in them.
+
+use proptest::prelude::*;
+use serde_json::Value;
+use stele_core::{AssistantBlock, Config, Dialect, Hash, Hasher, Header, Message, PromptOrder, UserBlock, Wire, Zone};
+use stele_provider::Encoder;
+
+use crate::support::{assistant, call, config, encoder, header, reasoning, result, say, session, text, user};
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[a-z \"\\\\é🙂\u{2028}\n\u{0}\u{7f}<]{1,12}",
+        1 => Just(" \n".to_owned()),
+        1 => Just(r#"","cache_control":{"type":"ephemeral"}"#.to_owned()),
+    ]
+}
+
+fn any_arguments() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(r#"{"path": "a\/b", "n": 1e2}"#.to_owned()),
+        Just(r#"{"command":"ls \ud99c dir","k\udc00":"\ud83d\ude00"}"#.to_owned()),
+        Just(r#"{"n":1e999}"#.to_owned()),
+        Just("{".repeat(300)),
+        Just(format!(r#"{}1{}"#, r#"{"a":"#.repeat(200), "}".repeat(200))),
+        Just("[1,2]".to_owned()),
+        Just(String::new()),
+        any_text(),
+        r#"\{"[a-z]{0,3}": ?("[a-z\\u]{0,6}"|[0-9.e]{0,6}|true|\[)\}?"#,
+    ]
+}
+
+fn any_native() -> impl Strategy<Value = Option<String>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(r#"{"type":"thinking","thinking":"x \ud83d","signature":"s"}"#.to_owned())),
+        Just(Some(r#"{"type":"reasoning","id":"rs","encrypted_content":"e","summary":[]}"#.to_owned())),
+        Just(Some(r#"{"text":"","thoughtSignature":"s"}"#.to_owned())),
+        any_arguments().prop_map(Some),
+    ]
+}
+
+fn any_block() -> impl Strategy<Value = AssistantBlock> {
+    prop_oneof![
+        any_text().prop_map(|content| text(&content)),
+        (any_text(), any_native()).prop_map(|(content, native)| reasoning(&content, native.as_deref())),
+        (1_u64..9, any_text(), any_arguments(), any_native()).prop_map(|(id, wire_id, arguments, native)| {
+            match call(id, &wire_id, "bash", &arguments) {
+                AssistantBlock::Call { call, wire_id, name, arguments, .. } => {
+                    AssistantBlock::Call { call, wire_id, name, arguments, native: native.map(Into::into) }
+                }
+                block => block,
+            }
+        }),
+    ]
+}
+
+fn any_user_block() -> impl Strategy<Value = UserBlock> {
+    prop_oneof![
+        any_text().prop_map(|content| say(&content)),
+        (1_u64..9, any_text(), any_text(), any::<bool>())
+            .prop_map(|(id, wire_id, content, error)| result(id, &wire_id, "bash", &content, error)),
+    ]
+}
+
+/// Closed messages that alternate, the user's first.
+fn any_messages() -> impl Strategy<Value = Vec<Message>> {
+    let pair = (prop::collection::vec(any_user_block(), 1..4), prop::collection::vec(any_block(), 1..30));
+    (prop::collection::vec(pair, 0..4), prop::collection::vec(any_user_block(), 1..30)).prop_map(|(pairs, last)| {
+        let mut messages = Vec::new();
+        for (blocks, answer) in pairs {
+            messages.push(user(blocks));
+            messages.push(assistant(answer));
+        }
+        messages.push(user(last));
+        messages
+    })
+}
+
+fn any_config() -> impl Strategy<Value = Config> {
+    (prop::sample::select(Wire::ALL.to_vec()), any::<[bool; 5]>()).prop_map(
+        |(wire, [marks, one, two, three, effort])| {
+            let mut config = config(wire);
+            config.cache.marks = marks;
+            config.cache.key = one.then(|| "key".to_owned());
+            config.parameters.effort = effort.then(|| "high".to_owned());
+            if wire == Wire::OpenaiChat {
+                config.dialect = Some(Dialect {
+                    prompt_order: if one { PromptOrder::ToolsSystemMessages } else { PromptOrder::SystemToolsMessages },
+                    reasoning_field: two.then(|| "reasoning_content".to_owned()),
+                    user_after_tool: three,
+                    short_call_ids: two,
+                    effort_field: Some("reasoning_effort".to_owned()),
+                    ..Dialect::default()
+                });
+            }
+            config
+        },
+    )
+}
+
+fn any_header() -> impl Strategy<Value = Header> {
+    any::<[bool; 3]>().prop_map(|[tools, system, preface]| {
+        let mut header = header();
+        if !tools {
+            header.tools.clear();
+        }
+        if !system {
+            header.system.clear();
+        }
+        if !preface {
+            header.preface.clear();
+        }
+        header
+    })
+}
+
+fn item_bytes(encoder: &Encoder) -> Vec<Vec<u8>> {
+    encoder.items().iter().map(|item| encoder.item_bytes(item).to_vec()).collect()
+}
+
+fn without_marks(value: &mut Value) -> usize {
+    match value {
+        Value::Object(fields) => {
+            let mark = usize::from(fields.shift_remove("cache_control").is_some());
+            mark + fields.values_mut().map(without_marks).sum::<usize>()
+        }
+        Value::Array(list) => list.iter_mut().map(without_marks).sum(),
+        _ => 0,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn a_longer_list_never_changes_what_stands_before(
+        config in any_config(),
+        header in any_header(),
+        messages in any_messages(),
+    ) {
+        let mut encoder = Encoder::new(&header, &config).unwrap();
+        let mut before = item_bytes(&encoder);
+        for (at, message) in messages.iter().enumerate() {
+            encoder.push(message);
+            let now = item_bytes(&encoder);
+            prop_assert!(now.len() > before.len() || encoder.len() == 1);
+            prop_assert_eq!(&now[..before.len()], &before[..]);
+            // Incremental and from the start are the same.
+            let mut fresh = crate::support::encoder(&config, &header, &messages[..=at]);
+            if at > 0 {
+                fresh.set_previous_items(before.len());
+            }
+            prop_assert_eq!(item_bytes(&fresh), now.clone());
+            prop_assert_eq!(fresh.body(), encoder.body());
+            encoder.set_previous_items(now.len());
+            prop_assert_eq!(item_bytes(&encoder), now.clone());
+            before = now;
+        }
+    }
+
+    #[test]
+    fn a_body_is_strict_json_and_its_digest_is_the_hash_of_its_bytes(
+        config in any_config(),
+        header in any_header(),
+        messages in any_messages(),
+        previous in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+    ) {
+        let mut encoder = Encoder::new(&header, &config).unwrap();
+        for message in &messages {
+            encoder.push(message);
+            for previous in &previous {
+                encoder.set_previous_items(previous.index(encoder.items().len() + 1));
+                let body = encoder.body();
+                let text = std::str::from_utf8(&body.bytes).unwrap();
+                let parsed = serde_json::from_str::<Value>(text);
+                prop_assert!(parsed.is_ok(), "{:?} in {text}", parsed);
+                let digest = encoder.body_digest();
+                prop_assert_eq!(digest.hash, Hash::of(&body.bytes));
+                prop_assert_eq!(digest.len, body.bytes.len() as u64);
+            }
+            // The ordinary course: the request before ended here.
+            prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().bytes));
+            encoder.set_previous_items(encoder.items().len());
+            prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().bytes));
+        }
+    }
+
+    #[test]
+    fn marks_are_few_and_change_nothing_else(
+        header in any_header(),
+        messages in any_messages(),
+        previous in any::<prop::sample::Index>(),
+    ) {
+        let marked = config(Wire::AnthropicMessages);
+        let mut plain = marked.clone();
+        plain.cache.marks = false;
+        let mut encoder = crate::support::encoder(&marked, &header, &messages);
+        encoder.set_previous_items(previous.index(encoder.items().len() + 1));
+        let body = encoder.body();
+        prop_assert!(body.marks.len() <= 4);
+        let mut value: Value = serde_json::from_slice(&body.bytes).unwrap();
+        prop_assert_eq!(without_marks(&mut value), body.marks.len());
+        let plain = crate::support::encoder(&plain, &header, &messages);
+        prop_assert_eq!(plain.body().marks, Vec::<u64>::new());
+        let expect: Value = serde_json::from_slice(&plain.body().bytes).unwrap();
+        prop_assert_eq!(value, expect);
+    }
+
+    #[test]
+    fn the_prompt_hash_is_over_the_items(config in any_config(), header in any_header(), messages in any_messages()) {
+        let encoder = encoder(&config, &header, &messages);
+        let mut hasher = Hasher::new();
+        let mut len = 0;
+        for bytes in item_bytes(&encoder) {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(&bytes);
+            len += bytes.len() as u64;
+        }
+        let digest = encoder.prompt_digest(7);
+        prop_assert_eq!((digest.hash, digest.len, digest.shared), (Hash::from(&hasher), len, 7));
+        prop_assert_eq!(digest.items, encoder.items().len() as u64);
+        // Where a message ends the hash of what stands before is known.
+        let shorter = crate::support::encoder(&config, &header, &messages[..messages.len() - 1]);
+        let items = shorter.items().len();
+        prop_assert_eq!(encoder.digest_at(items), Some(shorter.prompt_digest(0).hash));
+        prop_assert_eq!(encoder.len_at(items), Some(shorter.prompt_digest(0).len));
+        prop_assert_eq!(encoder.digest_at(encoder.items().len() + 1), None);
+    }
+}
+
+/// Marked items by label.
+fn marked(encoder: &Encoder) -> Vec<&str> {
+    encoder.marks().into_iter().map(|item| encoder.items()[item].label.as_str()).collect()
+}
+
+#[test]
+fn marks_stand_at_the_ends_of_what_is_read_again() {
+    let config = config(Wire::AnthropicMessages);
+    let mut encoder = encoder(&config, &header(), &session()[..1]);
+    assert_eq!(marked(&encoder), ["system", "folder", "user 1.1"]);
+    encoder.set_previous_items(encoder.items().len());
+    for message in &session()[1..3] {
+        encoder.push(message);
+    }
+    assert_eq!(marked(&encoder), ["system", "folder", "user 1.1", "user 3.3"]);
+    let mut without_system = header();
+    without_system.system.clear();
+    without_system.preface.clear();
+    let encoder = crate::support::encoder(&config, &without_system, &session()[..1]);
+    assert_eq!(marked(&encoder), ["read", "user 1.1"]);
+}
+
+#[test]
+fn a_step_of_many_blocks_keeps_the_mark_where_the_request_before_ended() {
+    let config = config(Wire::AnthropicMessages);
+    let mut encoder = encoder(&config, &header(), &session()[..1]);
+    encoder.set_previous_items(encoder.items().len());
+    encoder.push(&assistant((1..=30).map(|id| call(id, &format!("t{id}"), "bash", "{}")).collect()));
+    encoder.push(&user((1..=30).map(|id| result(id, &format!("t{id}"), "bash", "x", false)).collect()));
+    assert_eq!(marked(&encoder), ["system", "folder", "user 1.1", "user 3.30"]);
+}
+
+#[test]
+fn thinking_takes_no_mark() {
+    let mut config = config(Wire::AnthropicMessages);
+    config.parameters.effort = Some("high".to_owned());
+    let thought = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
+    let answer = assistant(vec![reasoning("t", Some(thought)), call(1, "t1", "bash", "{}")]);
+    let mut encoder = encoder(&config, &header(), &[user(vec![say("go")]), answer]);
+    // A request that ends in the thinking itself never occurs; its mark would fall back to the block before.
+    encoder.set_previous_items(encoder.items().len() - 1);
+    assert_eq!(marked(&encoder), ["system", "folder", "user 1.1", "assistant 2.2"]);
+}
+
+#[test]
+fn items_are_named_and_stand_in_prompt_order() {
+    let labels = |wire| {
+        let encoder = encoder(&config(wire), &header(), &session()[..3]);
+        let items = encoder.items().iter().map(|item| (item.zone, item.label.clone())).collect::<Vec<_>>();
+        assert_eq!(encoder.len(), 3);
+        items
+    };
+    let anthropic = labels(Wire::AnthropicMessages);
+    let zones: Vec<_> = anthropic.iter().map(|(zone, _)| *zone).collect();
+    assert!(zones.is_sorted() && zones.contains(&Zone::Preface));
+    let names =
+        |items: &[(Zone, String)]| items.iter().map(|(_, label)| label.as_str()).collect::<Vec<_>>().join(" | ");
+    insta::assert_snapshot!(
+        [anthropic, labels(Wire::OpenaiResponses), labels(Wire::OpenaiChat), labels(Wire::Gemini)]
+            .map(|items| names(&items))
+            .join("\n"),
+        @r"
+    bash | read | system | AGENTS.md | folder | user 1.1 | assistant 2.1 | assistant 2.2 | assistant 2.3 | user 3.1 | user 3.2 | user 3.3
+    system | bash | read | preface | user 1.1 | assistant 2.1 | assistant 2.2 | assistant 2.3 | result 3.1 | result 3.2 | user 3.3
+    system | bash | read | preface | user 1.1 | assistant 2.1 | tool 3.1 | tool 3.2 | user 3.3
+    system | bash | read | AGENTS.md | folder | user 1.1 | model 2.1 | model 2.2 | model 2.3 | user 3.1 | user 3.2 | user 3.3
+    "
+    );
+}
