@@ -35,14 +35,6 @@ impl Place {
         self.proxy.as_ref().map(|route| format!(" through {route}")).unwrap_or_default()
     }
 
-    /// The request could not even be made.
-    pub(crate) fn refused(&self, error: &reqwest::Error) -> Failure {
-        Failure::new(
-            FailureCode::InvalidRequest,
-            format!("the request to {} cannot be made: {}", self.url, chain(error)),
-        )
-    }
-
     /// No answer came, because no connection did or because it broke.
     pub(crate) fn unreachable(&self, error: &reqwest::Error) -> Failure {
         let Self { host, .. } = self;
@@ -104,9 +96,7 @@ impl Place {
     }
 
     /// Adds what only the transport knows to what the wire made of an error.
-    pub(crate) fn refine(&self, mut failure: Failure, status: StatusCode, wait: Option<u64>) -> Failure {
-        failure.status = Some(status.as_u16());
-        failure.retry_after_ms = failure.retry_after_ms.or(wait);
+    pub(crate) fn refine(&self, mut failure: Failure, status: StatusCode) -> Failure {
         let mut message = failure.message.as_str().to_owned();
         if matches!(status.as_u16(), 404 | 405) {
             message.push_str(&format!(" (asked of {}: check the model and the base URL)", self.url));
@@ -237,9 +227,9 @@ mod tests {
     #[test]
     fn a_wait_that_is_too_long_is_named() {
         let place = Place::new(&Url::parse("https://h/v1").unwrap(), None, Duration::from_secs(1));
-        let limited = Failure::new(FailureCode::RateLimited, "slow down");
-        let failure = place.refine(limited, StatusCode::TOO_MANY_REQUESTS, Some(7_500_000));
-        assert_eq!(failure.retry_after_ms, Some(7_500_000));
+        let limited =
+            Failure { retry_after_ms: Some(7_500_000), ..Failure::new(FailureCode::RateLimited, "slow down") };
+        let failure = place.refine(limited, StatusCode::TOO_MANY_REQUESTS);
         assert!(failure.message.as_str().contains("2 h 5 min"), "{:?}", failure.message);
     }
 

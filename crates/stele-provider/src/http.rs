@@ -10,14 +10,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{Response, Url};
 use stele_core::{Config, Failure, FailureCode, Wire, limits};
 
 use crate::fault::{self, Place};
-use crate::{Proxies, Secret};
+use crate::{Answer, Decoder, Delta, Proxies, Secret, http_failure};
 
 /// Bytes of an error's body that are read.
 const ERROR_BODY_MAX: usize = 64 * 1024;
+
+/// Longest wait for what may follow the end of an answer (usage, a closing mark) on a connection that stays open.
+const AFTER_END: Duration = Duration::from_secs(3);
 
 /// Version of the Messages API (Anthropic, API versioning, 2026-11).
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -74,17 +77,6 @@ pub struct Client {
     secure: OnceLock<reqwest::Client>,
 }
 
-/// Why a stream was left.
-#[derive(Debug)]
-pub(crate) enum End {
-    /// The decoder has seen the end of the answer.
-    Terminal,
-    /// The server closed in good order.
-    Closed,
-    /// The connection broke or stood still.
-    Broken(Failure),
-}
-
 impl Client {
     /// A client; nothing is loaded or connected yet.
     #[must_use]
@@ -92,27 +84,59 @@ impl Client {
         Self { settings, plain: OnceLock::new(), secure: OnceLock::new() }
     }
 
-    /// Sends the request and waits for the head of an answer that streams.
+    /// Sends one attempt and reads its answer to the end. Dropping the future cancels it: the connection
+    /// is closed.
     ///
-    /// `explain` turns an error's status, wait and body into a failure.
-    pub(crate) async fn open(
+    /// `body` is sent byte for byte. `on_delta` is given each piece of the answer as it arrives; what counts
+    /// is what is returned.
+    ///
+    /// # Errors
+    /// What the provider reported, or what went wrong on the way. The failure says whether part of the answer
+    /// had arrived, and keeps the usage that was reported all the same.
+    pub async fn send(
         &self,
         config: &Config,
         credential: Option<&Secret>,
         body: Vec<u8>,
-        explain: impl Fn(u16, Option<u64>, &[u8]) -> Failure,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Failure> {
+        let (mut response, place) = self.open(config, credential, body).await?;
+        let mut decoder = Decoder::new(config);
+        let mut begun = false;
+        let broken = loop {
+            let limit = if decoder.has_ended() { self.settings.idle.min(AFTER_END) } else { self.settings.idle };
+            match tokio::time::timeout(limit, response.chunk()).await {
+                Ok(Ok(Some(bytes))) => {
+                    begun = true;
+                    decoder.feed(&bytes).into_iter().for_each(&mut *on_delta);
+                    if decoder.is_done() {
+                        break None;
+                    }
+                }
+                Ok(Ok(None)) => break None,
+                Ok(Err(error)) => break Some(place.broken(&error)),
+                Err(_) => break Some(place.idle(begun)),
+            }
+        };
+        match broken {
+            // What is whole stays whole, however the connection ended.
+            Some(failure) if !decoder.has_ended() => Err(decoder.interrupted(failure)),
+            _ => decoder.finish(),
+        }
+    }
+
+    /// Sends the request and waits for the head of an answer that is none of an error.
+    async fn open(
+        &self,
+        config: &Config,
+        credential: Option<&Secret>,
+        body: Vec<u8>,
     ) -> Result<(Response, Place), Failure> {
         let url = endpoint(config)?;
         let place = Place::new(&url, self.settings.proxies.route(&url), self.settings.idle);
-        let request = self
-            .client(&url, &place)?
-            .post(url.clone())
-            .headers(headers(config, credential)?)
-            .body(body)
-            .build()
-            .map_err(|error| place.refused(&error))?;
-        let sent = tokio::time::timeout(self.settings.idle, self.client(&url, &place)?.execute(request)).await;
-        let mut response = match sent {
+        let client = self.client(&url, &place)?;
+        let request = client.post(url).headers(headers(config, credential)?).body(body);
+        let mut response = match tokio::time::timeout(self.settings.idle, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(place.unreachable(&error)),
             Err(_) => return Err(place.idle(false)),
@@ -121,40 +145,15 @@ impl Client {
         if status.is_redirection() {
             return Err(place.redirected(status.as_u16(), response.headers().get(header::LOCATION)));
         }
-        let kind = content_type(&response);
-        if status.is_success() && kind == ContentType::Stream {
+        if is_web_page(&response) && (status.is_success() || status.is_client_error()) {
+            return Err(place.web_page(status.as_u16()));
+        }
+        if status.is_success() {
             return Ok((response, place));
         }
         let wait = fault::retry_after(response.headers());
         let body = self.read_some(&mut response).await;
-        if status.is_success() && kind == ContentType::Page {
-            return Err(place.web_page(status.as_u16()));
-        }
-        let failure = explain(if status.is_success() { 200 } else { status.as_u16() }, wait, &body);
-        Err(place.refine(failure, status, wait))
-    }
-
-    /// Reads the stream into `feed` until `feed` says that the answer is whole, or the stream ends.
-    pub(crate) async fn pump(
-        &self,
-        mut response: Response,
-        place: &Place,
-        feed: &mut (dyn FnMut(&[u8]) -> bool + Send),
-    ) -> End {
-        let mut any = false;
-        loop {
-            match tokio::time::timeout(self.settings.idle, response.chunk()).await {
-                Err(_) => return End::Broken(place.idle(any)),
-                Ok(Err(error)) => return End::Broken(place.broken(&error)),
-                Ok(Ok(None)) => return End::Closed,
-                Ok(Ok(Some(bytes))) => {
-                    any = true;
-                    if feed(&bytes) {
-                        return End::Terminal;
-                    }
-                }
-            }
-        }
+        Err(place.refine(http_failure(config.wire, status.as_u16(), wait, &body), status))
     }
 
     /// Reads a small document; `None` when it cannot be had.
@@ -247,25 +246,10 @@ fn setup(detail: &str) -> Failure {
     Failure::new(FailureCode::Unsupported, format!("no connection can be set up: {detail}"))
 }
 
-/// What a successful answer's head says about its body.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum ContentType {
-    /// A stream, or nothing that speaks against one.
-    Stream,
-    /// One JSON document: an error in the clothes of a success.
-    Json,
-    /// A page for people: not the API that was meant.
-    Page,
-}
-
-fn content_type(response: &Response) -> ContentType {
-    let value = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match kind.as_str() {
-        "text/html" => ContentType::Page,
-        "application/json" if response.status() == StatusCode::OK => ContentType::Json,
-        _ => ContentType::Stream,
-    }
+/// Whether an answer is a page for people: then it is not the API that was meant.
+fn is_web_page(response: &Response) -> bool {
+    let value = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/html"))
 }
 
 /// The address a request goes to.

@@ -1,7 +1,9 @@
-//! The four wires: encode, decode, usage, errors, model catalogue and prices.
+//! The four wires: encode, decode, usage, errors, transport, routes, model catalogue and prices.
 //!
 //! [`Encoder`] turns header, configuration and messages into the bytes of a request, one message after the other;
-//! [`Decoder`] turns the bytes of an answer into [`Delta`]s and, in the end, an [`Answer`]. Both are pure.
+//! [`Decoder`] turns the bytes of an answer into [`Delta`]s and, in the end, an [`Answer`]. Both are pure. [`Client`]
+//! carries the bytes of one attempt there and back, and [`Route`] says where to. What is known of vendors, models,
+//! prices and dialects is data, in the `.toml` files beside the code.
 //!
 //! **Invariant:** a request is written from typed values and raw text, never from a tree of JSON values, and what a
 //! vendor's JSON looks like is known in `encode` and `decode` only.

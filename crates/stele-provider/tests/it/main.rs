@@ -1,10 +1,14 @@
-//! Integration tests: recorded faults of endpoints, golden requests, and properties over whole requests and answers.
+//! Integration tests: recorded faults of endpoints, golden requests, properties over whole requests and answers, and
+//! attempts over real sockets.
 
 mod answers;
 mod faults;
 mod golden;
+mod local;
 mod requests;
+mod server;
 mod support;
+mod transport;
 
 /// Every module beside this file is part of the binary.
 #[test]
