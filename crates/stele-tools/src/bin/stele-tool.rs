@@ -1,0 +1,53 @@
+//! Runs one built-in tool from the command line: `stele-tool NAME ARGUMENTS-AS-JSON`, in the current
+//! folder. To try a tool by hand; with `__supervise` it is the supervisor of its own shell commands.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use stele_core::{CallId, Invocation};
+use stele_tools::{Options, builtin, supervise};
+
+const SUPERVISE: &str = "__supervise";
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    if arguments.first().is_some_and(|first| first == SUPERVISE) {
+        return supervise(&arguments[1..]);
+    }
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(message) => {
+            let _ = writeln!(std::io::stderr(), "stele-tool: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
+    let [name, json] = arguments else { return Err("usage: stele-tool NAME ARGUMENTS-AS-JSON".to_owned()) };
+    let json = json.to_str().ok_or("the arguments are not UTF-8")?;
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let options = Options {
+        environment: env::vars_os().collect(),
+        supervisor: Some(vec![program.into(), SUPERVISE.into()]),
+        ..Options::default()
+    };
+    let tools = builtin(&options);
+    let tool = tools.iter().find(|tool| *name == *tool.spec().name).ok_or("there is no such tool")?;
+    let cwd = env::current_dir().map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let output = runtime.block_on(tool.run(Invocation {
+        call: CallId(1),
+        arguments: json,
+        cwd: &cwd,
+        read_files: Arc::new(BTreeMap::new()),
+        cancelled: Box::pin(std::future::pending()),
+        progress: &|_| {},
+    }));
+    writeln!(std::io::stdout(), "{}", output.content).map_err(|error| error.to_string())?;
+    Ok(if output.error.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

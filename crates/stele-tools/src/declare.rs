@@ -1,0 +1,82 @@
+//! What is the same for every tool: declaration, arguments, and the one way out for results.
+
+use std::marker::PhantomData;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use stele_core::{CallCard, CardKind, ToolError, ToolOutput, ToolSpec, parse_lenient};
+
+use crate::error::{Error, Result};
+use crate::sanitise;
+use crate::schema::Shape;
+
+/// Built-in tools come first in a request.
+const GROUP: u16 = 0;
+
+/// A tool's declaration, computed once, with the type of its arguments.
+pub(crate) struct Declared<A> {
+    pub(crate) spec: ToolSpec,
+    shape: Shape,
+    arguments: PhantomData<fn() -> A>,
+}
+
+impl<A: DeserializeOwned + JsonSchema> Declared<A> {
+    /// Declares a tool. Description and guidance are kept without the final line end of their file.
+    pub(crate) fn new(name: &str, description: &str, guidance: &str) -> Self {
+        let shape = Shape::of::<A>();
+        let spec = ToolSpec {
+            group: GROUP,
+            name: name.to_owned(),
+            description: description.trim_end().to_owned(),
+            parameters: serde_json::value::to_raw_value(&shape).unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            guidance: guidance.to_owned(),
+        };
+        Self { spec, shape, arguments: PhantomData }
+    }
+
+    /// Parses the arguments of a call.
+    pub(crate) fn parse(&self, arguments: &str) -> Result<A> {
+        // Some models send nothing at all where every field is optional.
+        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+        let wrong = |problem: String| Error::Arguments {
+            tool: self.spec.name.clone(),
+            problem,
+            shape: self.shape.sketch(),
+        };
+        let value: Value = parse_lenient(arguments.as_bytes())
+            .map_err(|error| wrong(format!("the arguments are not valid JSON ({error})")))?;
+        self.shape.check(&value, "").map_err(wrong)?;
+        serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
+    }
+
+    /// The card of a call whose arguments do not parse.
+    pub(crate) fn plain_card(&self, kind: CardKind) -> CallCard {
+        CallCard::Generic { title: self.spec.name.clone(), kind, locations: Vec::new() }
+    }
+}
+
+/// The one way out: makes a result inert and no longer than `limit` bytes. `read` gives no limit,
+/// since it has its own bound.
+pub(crate) fn finish(result: Result<ToolOutput>, limit: Option<usize>) -> ToolOutput {
+    let mut output = result.unwrap_or_else(ToolOutput::from);
+    output.content = sanitise::inert(&output.content);
+    if let Some(limit) = limit {
+        output.content = sanitise::cut(&output.content, limit);
+    }
+    output
+}
+
+/// Runs file work on a thread that may block. It runs to its end: what it did is always known.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => Err(Error::Defect(error.to_string())),
+    }
+}
+
+/// An error of the arguments, for [`stele_core::Tool::subjects`].
+pub(crate) fn argument_error(error: Error) -> ToolError {
+    error.into()
+}

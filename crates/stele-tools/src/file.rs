@@ -1,0 +1,183 @@
+//! Reading whole files for a change, and writing them so that a reader sees the old or the new.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use stele_core::{FileAction, FileMeta, Hash, Text};
+
+use crate::error::{Error, Result};
+
+/// Largest file, in bytes, that is held in memory to be changed.
+pub(crate) const LARGEST: u64 = 256 * 1024 * 1024;
+/// Largest content, in bytes before and after, that a diff is made of.
+const DIFFED: usize = 4 * 1024 * 1024;
+
+/// Opens a regular file for reading. Never blocks: a pipe without a writer, a device or a socket
+/// is refused.
+pub(crate) fn open(path: &Path, asked: &str) -> Result<(File, Metadata)> {
+    let special = |metadata: &Metadata| {
+        let kind = metadata.file_type();
+        let kind = if kind.is_fifo() {
+            "named pipe"
+        } else if kind.is_socket() {
+            "socket"
+        } else {
+            "device"
+        };
+        Error::Special { path: asked.to_owned(), kind }
+    };
+    let check = |metadata: &Metadata| match metadata {
+        metadata if metadata.is_dir() => Err(Error::Folder { path: asked.to_owned() }),
+        metadata if !metadata.is_file() => Err(special(metadata)),
+        _ => Ok(()),
+    };
+    // Looked at before opening, since opening some devices has effects, and again afterwards, since
+    // the name may mean something else by then.
+    check(&fs::metadata(path).map_err(Error::io("open", asked))?)?;
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(i32::try_from(flags).unwrap_or(0))
+        .open(path)
+        .map_err(Error::io("open", asked))?;
+    let metadata = file.metadata().map_err(Error::io("open", asked))?;
+    check(&metadata)?;
+    Ok((file, metadata))
+}
+
+/// Reads a whole file that is about to be changed.
+pub(crate) fn read(path: &Path, asked: &str) -> Result<Vec<u8>> {
+    let (file, metadata) = open(path, asked)?;
+    let too_large = |size| Error::TooLarge { path: asked.to_owned(), size, limit: LARGEST };
+    if metadata.len() > LARGEST {
+        return Err(too_large(metadata.len()));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(Error::io("read", asked))?;
+    if bytes.len() as u64 > LARGEST {
+        return Err(too_large(bytes.len() as u64));
+    }
+    Ok(bytes)
+}
+
+/// Replaces the content of a file, or creates it with its folders. `path` is a real path: links have
+/// been followed. A reader, also after a crash, sees the old content or the new.
+///
+/// Returns why the content was written in place, where a replacement would have lost something
+/// else: then a crash in the middle leaves a mixture.
+pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8]) -> Result<Option<&'static str>> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let before = match fs::metadata(path) {
+        Ok(metadata) => Some(metadata),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Error::io("write", asked)(error)),
+    };
+    let Some(before) = before else {
+        fs::create_dir_all(folder).map_err(Error::io("create the folder of", asked))?;
+        swap(path, folder, None, bytes).map_err(Error::io("write", asked))?;
+        return Ok(None);
+    };
+    if before.is_dir() {
+        return Err(Error::Folder { path: asked.to_owned() });
+    }
+    if before.mode() & 0o222 == 0 {
+        return Err(Error::ReadOnly { path: asked.to_owned(), mode: before.mode() & 0o7777 });
+    }
+    let in_place = if before.nlink() > 1 {
+        "it has other hard links"
+    } else {
+        match swap(path, folder, Some(&before), bytes) {
+            Ok(true) => return Ok(None),
+            Ok(false) => "its owner would have changed",
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => "its folder cannot be written",
+            Err(error) => return Err(Error::io("write", asked)(error)),
+        }
+    };
+    overwrite(path, bytes).map_err(Error::io("write", asked))?;
+    Ok(Some(in_place))
+}
+
+/// Writes a temporary file beside the target and renames it over it. False, with nothing changed,
+/// when owner and group cannot be kept.
+fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<bool> {
+    // The usual creation mask applies to the mode of a new file.
+    let mode = before.map_or(0o666, |_| 0o600);
+    let mut new = tempfile::Builder::new()
+        .prefix(".stele-")
+        .suffix(".tmp")
+        .permissions(fs::Permissions::from_mode(mode))
+        .tempfile_in(folder)?;
+    new.write_all(bytes)?;
+    if let Some(before) = before {
+        let now = new.as_file().metadata()?;
+        if (now.uid(), now.gid()) != (before.uid(), before.gid())
+            && std::os::unix::fs::fchown(new.as_file(), Some(before.uid()), Some(before.gid())).is_err()
+        {
+            return Ok(false);
+        }
+        new.as_file().set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
+    }
+    new.as_file().sync_all()?;
+    new.persist(path).map_err(|error| error.error)?;
+    // The rename is durable once the folder is.
+    File::open(folder)?.sync_all()?;
+    Ok(true)
+}
+
+/// Writes over the old content, which keeps the inode.
+fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)?;
+    file.sync_all()
+}
+
+/// A change, for people, cards and the fold.
+pub(crate) fn change(path: &Path, shown: &str, before: Option<&[u8]>, after: &[u8]) -> FileMeta {
+    let old = before.unwrap_or_default();
+    let (diff, added, removed) = if old.len().max(after.len()) <= DIFFED {
+        let diff = stele_edit::unified_diff(shown, old, after);
+        (Some(Text::from(diff.text)), diff.added, diff.removed)
+    } else {
+        let (added, removed) = count_changed(old, after);
+        (None, added, removed)
+    };
+    FileMeta {
+        path: path.display().to_string(),
+        action: if before.is_none() { FileAction::Created } else { FileAction::Changed },
+        hash: Some(Hash::of(after)),
+        added,
+        removed,
+        diff,
+    }
+}
+
+/// Lines between the common beginning and the common end, where a diff would cost too much.
+fn count_changed(old: &[u8], new: &[u8]) -> (u32, u32) {
+    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let head = memchr::memrchr(b'\n', &old[..head]).map_or(0, |at| at + 1);
+    let (old, new) = (&old[head..], &new[head..]);
+    let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let lines = |bytes: &[u8]| {
+        let changed = &bytes[..bytes.len() - tail];
+        let count = memchr::memchr_iter(b'\n', changed).count() + usize::from(!changed.is_empty() && !changed.ends_with(b"\n"));
+        u32::try_from(count).unwrap_or(u32::MAX)
+    };
+    (lines(new), lines(old))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_lines_of_large_content() {
+        assert_eq!(count_changed(b"a\nb\nc\n", b"a\nB\nc\n"), (1, 1));
+        assert_eq!(count_changed(b"", b"a\nb"), (2, 0));
+        assert_eq!(count_changed(b"a\nb\nc\n", b"a\nc\n"), (0, 1));
+        assert_eq!(count_changed(b"same", b"same"), (0, 0));
+    }
+}

@@ -1,0 +1,226 @@
+//! From the name a model wrote to the file that is meant.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::error::{Error, Result};
+
+/// Entries of a folder that are looked at for a name that does not exist.
+const SIBLINGS: usize = 10_000;
+/// Files that are looked at for the same name elsewhere.
+const WALKED: usize = 20_000;
+/// Longest chain of symbolic links, as in Linux (`path_resolution(7)`).
+const LINKS: usize = 40;
+
+/// Where names are resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The session's folder, absolute.
+    pub(crate) cwd: PathBuf,
+    /// What `~` stands for.
+    pub(crate) home: Option<PathBuf>,
+}
+
+/// An existing file or folder.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Found {
+    /// The real path, without symbolic links.
+    pub(crate) path: PathBuf,
+    /// The name that was opened, when it is not the one asked for.
+    pub(crate) instead: Option<String>,
+}
+
+impl Place {
+    /// The absolute path a name stands for; nothing is looked up.
+    pub(crate) fn join(&self, asked: &str) -> PathBuf {
+        match (asked.strip_prefix('~'), &self.home) {
+            (Some(""), Some(home)) => home.clone(),
+            (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+            _ => self.cwd.join(asked),
+        }
+    }
+
+    /// Finds what exists. The exact name always wins; else a part of the path that does not exist
+    /// is taken for the one sibling that looks the same.
+    pub(crate) fn find(&self, asked: &str) -> Result<Found> {
+        let path = self.join(asked);
+        match fs::canonicalize(&path) {
+            Ok(path) => return Ok(Found { path, instead: None }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io("open", asked)(error)),
+        }
+        let mut real = PathBuf::new();
+        let mut instead = false;
+        for component in path.components() {
+            let next = real.join(component);
+            if fs::symlink_metadata(&next).is_ok() {
+                real = next;
+                continue;
+            }
+            let Component::Normal(name) = component else { return Err(self.missing(asked)) };
+            let mut alike = look_alikes(&real, &name.to_string_lossy());
+            match alike.len() {
+                1 => {
+                    real.push(alike.remove(0));
+                    instead = true;
+                }
+                0 => return Err(self.missing(asked)),
+                _ => {
+                    let candidates: Vec<String> =
+                        alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy()))).collect();
+                    return Err(Error::AmbiguousName { path: asked.to_owned(), candidates: candidates.join(", ") });
+                }
+            }
+        }
+        let shown = real.strip_prefix(&self.cwd).unwrap_or(&real).to_string_lossy().into_owned();
+        match fs::canonicalize(&real) {
+            Ok(path) => Ok(Found { path, instead: instead.then_some(shown) }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(asked)),
+            Err(error) => Err(Error::io("open", asked)(error)),
+        }
+    }
+
+    /// The real path that a write through this name reaches, whether it exists or not: symbolic
+    /// links are followed, also one that points to nothing yet. Names are taken exactly.
+    pub(crate) fn target(&self, asked: &str) -> Result<PathBuf> {
+        let mut path = self.join(asked);
+        for _ in 0..LINKS {
+            match fs::read_link(&path) {
+                Ok(to) => path = path.parent().unwrap_or(Path::new("/")).join(to),
+                Err(_) => return deepest(&path).map_err(Error::io("open", asked)),
+            }
+        }
+        Err(Error::Loop { path: asked.to_owned() })
+    }
+
+    fn missing(&self, asked: &str) -> Error {
+        let names = self.nearest(asked);
+        let hint = if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(", ")) };
+        Error::Missing { path: asked.to_owned(), hint }
+    }
+
+    /// Up to three names near one that does not exist: siblings spelt nearly so, and files of the
+    /// same name elsewhere in the session's folder.
+    fn nearest(&self, asked: &str) -> Vec<String> {
+        let path = self.join(asked);
+        let Some(wanted) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return Vec::new() };
+        let mut near: Vec<(usize, String)> = Vec::new();
+        if let Some(folder) = path.parent() {
+            let show = |name: &str| folder.join(name).strip_prefix(&self.cwd).map(|path| path.display().to_string());
+            for name in siblings(folder) {
+                let name = name.to_string_lossy().into_owned();
+                let distance = distance(&wanted.to_lowercase(), &name.to_lowercase());
+                if distance <= wanted.chars().count() / 3 {
+                    near.push((distance, show(&name).unwrap_or_else(|_| folder.join(&name).display().to_string())));
+                }
+            }
+        }
+        let walk = ignore::WalkBuilder::new(&self.cwd).build();
+        for entry in walk.take(WALKED).flatten() {
+            if entry.file_name().to_string_lossy() == wanted
+                && let Ok(path) = entry.path().strip_prefix(&self.cwd)
+            {
+                near.push((1, path.display().to_string()));
+            }
+        }
+        near.sort();
+        near.dedup_by(|a, b| a.1 == b.1);
+        near.into_iter().take(3).map(|(_, name)| name).collect()
+    }
+}
+
+/// Resolves the deepest parent that exists and keeps the rest.
+fn deepest(path: &Path) -> io::Result<PathBuf> {
+    let mut rest = Vec::new();
+    let mut at = path;
+    loop {
+        match fs::canonicalize(at) {
+            Ok(real) => return Ok(rest.iter().rev().fold(real, |path, name| path.join(name))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        match (at.file_name(), at.parent()) {
+            (Some(name), Some(parent)) => {
+                rest.push(name);
+                at = parent;
+            }
+            // A path that goes up from a folder which does not exist has no meaning.
+            _ => return Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+}
+
+fn siblings(folder: &Path) -> Vec<std::ffi::OsString> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder).into_iter().flatten().take(SIBLINGS).flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    names
+}
+
+fn look_alikes(folder: &Path, name: &str) -> Vec<std::ffi::OsString> {
+    let wanted = key(name);
+    siblings(folder).into_iter().filter(|sibling| key(&sibling.to_string_lossy()) == wanted).collect()
+}
+
+/// Names with the same key look the same: composed or decomposed accents, spaces that do not break,
+/// typographic apostrophes.
+fn key(name: &str) -> String {
+    name.nfc()
+        .map(|c| match c {
+            '\u{a0}' | '\u{202f}' | '\u{2007}' | '\u{2009}' => ' ',
+            '\u{2018}' | '\u{2019}' | '\u{2bc}' => '\'',
+            c => c,
+        })
+        .collect()
+}
+
+/// Shows a name so that look-alikes can be told apart.
+fn escape(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
+}
+
+/// Edit distance, in characters.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn home_is_expanded_only_as_a_whole_component() {
+        let place = Place { cwd: "/w".into(), home: Some("/home/me".into()) };
+        assert_eq!(place.join("~"), Path::new("/home/me"));
+        assert_eq!(place.join("~/a"), Path::new("/home/me/a"));
+        assert_eq!(place.join("~a"), Path::new("/w/~a"));
+        assert_eq!(place.join("/etc"), Path::new("/etc"));
+    }
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("main.rs", "mian.rs"), 2);
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("abc", "abc"), 0);
+    }
+
+    #[test]
+    fn look_alikes_have_one_key() {
+        assert_eq!(key("caf\u{e9}\u{202f}d\u{2019}un"), key("cafe\u{301} d'un"));
+        assert_ne!(key("a b"), key("ab"));
+    }
+}

@@ -1,0 +1,299 @@
+//! The one place that makes the text of a result harmless.
+//!
+//! [`inert`] is what every result passes. [`Terminal`] reads the bytes a program printed, as a
+//! terminal would: escape sequences vanish, a carriage return starts the line again.
+
+/// Makes text inert: no NUL and no control character but line feed and tab. A line end of two
+/// characters becomes one; any other control character is shown as its picture (`␛`, `␍`), so that
+/// the reader knows it is there.
+#[must_use]
+pub fn inert(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\n' | '\t' => clean.push(c),
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\0'..='\u{1f}' => clean.push(char::from_u32(0x2400 + c as u32).unwrap_or(char::REPLACEMENT_CHARACTER)),
+            '\u{7f}' => clean.push('\u{2421}'),
+            '\u{80}'..='\u{9f}' => clean.push(char::REPLACEMENT_CHARACTER),
+            c => clean.push(c),
+        }
+    }
+    clean
+}
+
+/// Cuts text to about `limit` bytes: head and tail, with what is left out named in between.
+#[must_use]
+pub fn cut(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let head = floor(text, limit / 2);
+    let tail = ceiling(text, text.len() - limit / 2);
+    format!("{}{}{}", &text[..head], left_out((tail - head) as u64), &text[tail..])
+}
+
+/// The line that stands for bytes which are not shown.
+pub(crate) fn left_out(bytes: u64) -> String {
+    format!("\n[… {bytes} bytes left out …]\n")
+}
+
+/// The last character boundary at or before `at`.
+pub(crate) fn floor(text: &str, mut at: usize) -> usize {
+    at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The first character boundary at or after `at`.
+pub(crate) fn ceiling(text: &str, mut at: usize) -> usize {
+    while at < text.len() && !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at.min(text.len())
+}
+
+/// A line longer than this is passed on in pieces and can no longer be started again.
+const LINE: usize = 8 * 1024;
+
+/// Reads what a program printed, chunk by chunk, in bounded memory.
+#[derive(Debug, Default)]
+pub struct Terminal {
+    /// The end of a character whose other bytes have not arrived.
+    partial: Vec<u8>,
+    state: Escape,
+    line: String,
+    /// A carriage return came and nothing after it.
+    returned: bool,
+}
+
+/// Where in an escape sequence the input is (ECMA-48, 5th edition, 5.4 and 8.3.89).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Escape {
+    #[default]
+    None,
+    /// After ESC.
+    Start,
+    /// After ESC and an intermediate byte: one more byte ends it.
+    Intermediate,
+    /// In a control sequence: parameters until a final byte.
+    Control,
+    /// In a string that ends with BEL or ESC `\`.
+    Text,
+    /// After ESC in such a string.
+    TextEscape,
+}
+
+impl Terminal {
+    /// Takes bytes and appends to `out` what can no longer change.
+    pub fn push(&mut self, bytes: &[u8], out: &mut String) {
+        let joined;
+        let mut bytes = if self.partial.is_empty() {
+            bytes
+        } else {
+            self.partial.extend_from_slice(bytes);
+            joined = std::mem::take(&mut self.partial);
+            joined.as_slice()
+        };
+        loop {
+            match std::str::from_utf8(bytes) {
+                Ok(text) => return self.text(text, out),
+                Err(error) => {
+                    let (good, rest) = bytes.split_at(error.valid_up_to());
+                    self.text(&String::from_utf8_lossy(good), out);
+                    let Some(bad) = error.error_len() else {
+                        self.partial = rest.to_vec();
+                        return;
+                    };
+                    self.char(char::REPLACEMENT_CHARACTER, out);
+                    bytes = &rest[bad..];
+                }
+            }
+        }
+    }
+
+    /// The end of the output: appends what is left.
+    pub fn finish(&mut self, out: &mut String) {
+        if !std::mem::take(&mut self.partial).is_empty() {
+            self.char(char::REPLACEMENT_CHARACTER, out);
+        }
+        out.push_str(&std::mem::take(&mut self.line));
+        *self = Self::default();
+    }
+
+    fn text(&mut self, mut text: &str, out: &mut String) {
+        while !text.is_empty() {
+            // Most output is plain: whole stretches are taken at once.
+            let plain = if self.state == Escape::None && !self.returned {
+                text.find(|c: char| c.is_control()).unwrap_or(text.len())
+            } else {
+                0
+            };
+            if plain > 0 {
+                self.line.push_str(&text[..plain]);
+                self.overlong(out);
+                text = &text[plain..];
+            } else if let Some(c) = text.chars().next() {
+                self.char(c, out);
+                text = &text[c.len_utf8()..];
+            }
+        }
+    }
+
+    fn overlong(&mut self, out: &mut String) {
+        if self.line.len() > LINE {
+            out.push_str(&self.line);
+            self.line.clear();
+        }
+    }
+
+    fn char(&mut self, c: char, out: &mut String) {
+        self.state = match (self.state, c) {
+            (Escape::None, _) => return self.plain(c, out),
+            // CAN and SUB end a sequence at once.
+            (_, '\u{18}' | '\u{1a}') => Escape::None,
+            (Escape::TextEscape, '\\') => Escape::None,
+            (Escape::Text | Escape::TextEscape, '\u{7}' | '\u{9c}') => Escape::None,
+            (_, '\u{1b}') if self.state != Escape::Text => Escape::Start,
+            (Escape::Text, '\u{1b}') => Escape::TextEscape,
+            // Another byte after ESC in a string: the string was not closed, a new sequence began.
+            (Escape::Start | Escape::TextEscape, '[') => Escape::Control,
+            (Escape::Start | Escape::TextEscape, ']' | 'P' | 'X' | '^' | '_') => Escape::Text,
+            (Escape::Start | Escape::TextEscape, '\u{20}'..='\u{2f}') => Escape::Intermediate,
+            (Escape::Intermediate, '\u{20}'..='\u{2f}') => Escape::Intermediate,
+            (Escape::Control, '\u{20}'..='\u{3f}') => Escape::Control,
+            // A line end inside a sequence is a broken sequence; the line end is kept.
+            (Escape::Start | Escape::Intermediate | Escape::Control | Escape::TextEscape, '\n' | '\r')
+            | (Escape::Text, '\n') => {
+                self.state = Escape::None;
+                return self.plain(c, out);
+            }
+            (Escape::Text, _) => Escape::Text,
+            (Escape::Start | Escape::Intermediate | Escape::Control | Escape::TextEscape, _) => Escape::None,
+        };
+    }
+
+    fn plain(&mut self, c: char, out: &mut String) {
+        if self.returned && c != '\r' {
+            self.returned = false;
+            if c != '\n' {
+                self.line.clear();
+            }
+        }
+        match c {
+            '\n' => {
+                out.push_str(&self.line);
+                out.push('\n');
+                self.line.clear();
+            }
+            '\r' => self.returned = true,
+            '\t' => self.line.push(c),
+            // Overstrikes of a manual page: the second character replaces the first.
+            '\u{8}' => {
+                self.line.pop();
+            }
+            '\u{1b}' => self.state = Escape::Start,
+            '\u{9b}' => self.state = Escape::Control,
+            '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => self.state = Escape::Text,
+            c if c.is_control() => {}
+            c => {
+                self.line.push(c);
+                self.overlong(out);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn terminal(chunks: &[&[u8]]) -> String {
+        let (mut terminal, mut out) = (Terminal::default(), String::new());
+        for chunk in chunks {
+            terminal.push(chunk, &mut out);
+        }
+        terminal.finish(&mut out);
+        out
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], expect: &str) {
+        assert_eq!(terminal(&[bytes]), expect);
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        assert_eq!(terminal(&single), expect, "byte by byte");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text() {
+        check(b"A\xff\xfeB\0C\n", "A\u{fffd}\u{fffd}BC\n");
+        check(b"ok \xe2\x82", "ok \u{fffd}");
+        check("é→😀\n".as_bytes(), "é→😀\n");
+    }
+
+    #[test]
+    fn escape_sequences_vanish() {
+        check(b"\x1b[31mred\x1b[0m \x1b]0;title\x07 \x1b[?1049h\x1b[?1000h end\n", "red   end\n");
+        check(b"a\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\b", "alinkb");
+        check(b"a\x1bPq#0\x1b\\b\x1b(Bc\x1b7d\x1b=e", "abcde");
+        check(b"cut \x1b[12", "cut ");
+        check(b"broken \x1b]0;title\nnext\n", "broken \nnext\n");
+        check("eight \u{9b}31mbit".as_bytes(), "eight bit");
+    }
+
+    #[test]
+    fn carriage_returns_collapse() {
+        check(b"p 10%\rp 90%\rdone\n", "done\n");
+        check(b"dos\r\nline\r\n", "dos\nline\n");
+        check(b"twice\r\r\n", "twice\n");
+        check(b"kept\r", "kept");
+        check(b"N\x08NA\x08A", "NA");
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_bounded() {
+        let (mut terminal, mut out) = (Terminal::default(), String::new());
+        for _ in 0..100 {
+            terminal.push(&[b'x'; 1000], &mut out);
+            assert!(terminal.line.len() <= LINE + 1000);
+        }
+        terminal.finish(&mut out);
+        assert_eq!(out.len(), 100_000);
+    }
+
+    #[test]
+    fn inert_text_shows_what_is_there() {
+        assert_eq!(inert("a\0b\x1b[1m\r\nc\rd\te\u{85}\x7f"), "a␀b␛[1m\nc␍d\te\u{fffd}␡");
+    }
+
+    #[test]
+    fn a_cut_names_what_is_left_out() {
+        assert_eq!(cut("short", 10), "short");
+        assert_eq!(cut("aéééééb", 6), "aé\n[… 6 bytes left out …]\néb");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        #[test]
+        fn any_bytes_in_any_chunks_give_the_same_inert_text(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0usize..300) {
+            let at = at.min(bytes.len());
+            let whole = terminal(&[&bytes]);
+            prop_assert_eq!(&terminal(&[&bytes[..at], &bytes[at..]]), &whole);
+            prop_assert_eq!(inert(&whole), whole);
+        }
+
+        #[test]
+        fn any_text_becomes_inert_and_stays_so(text in any::<String>(), limit in 2usize..200) {
+            let clean = inert(&text);
+            prop_assert!(clean.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'));
+            prop_assert_eq!(&inert(&clean), &clean);
+            prop_assert!(cut(&clean, limit).len() <= limit + 60);
+        }
+    }
+}

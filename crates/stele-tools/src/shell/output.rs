@@ -1,0 +1,126 @@
+//! What a command printed: head and tail in bounded memory, and a live view for people.
+
+use crate::sanitise::{Terminal, ceiling, floor, left_out};
+
+/// Bytes of one piece of the live view; what comes faster is left out of it.
+const LIVE: usize = 4 * 1024;
+
+/// Collects output.
+pub(crate) struct Output {
+    terminal: Terminal,
+    head: String,
+    tail: String,
+    /// Bytes for the head and for the tail.
+    half: usize,
+    left_out: u64,
+    live: String,
+    live_left_out: u64,
+    /// Bytes as they were printed.
+    pub(crate) printed: u64,
+}
+
+impl Output {
+    /// At most about `limit` bytes will be shown.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            terminal: Terminal::default(),
+            head: String::new(),
+            tail: String::new(),
+            half: limit / 2,
+            left_out: 0,
+            live: String::new(),
+            live_left_out: 0,
+            printed: 0,
+        }
+    }
+
+    /// Takes what was printed.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.printed += bytes.len() as u64;
+        let mut text = String::new();
+        self.terminal.push(bytes, &mut text);
+        self.keep(&text);
+    }
+
+    fn keep(&mut self, text: &str) {
+        let room = LIVE.saturating_sub(self.live.len());
+        let live = floor(text, room);
+        self.live.push_str(&text[..live]);
+        self.live_left_out += (text.len() - live) as u64;
+
+        let mut rest = text;
+        if self.tail.is_empty() {
+            let head = floor(text, self.half - self.head.len());
+            self.head.push_str(&text[..head]);
+            rest = &text[head..];
+        }
+        self.tail.push_str(rest);
+        // Dropped in large pieces, so that keeping the tail costs little.
+        if self.tail.len() > 4 * self.half {
+            let keep = ceiling(&self.tail, self.tail.len() - self.half);
+            self.left_out += keep as u64;
+            self.tail.drain(..keep);
+        }
+    }
+
+    /// What came since the last time, for the live view; nothing when nothing came.
+    pub(crate) fn take_live(&mut self) -> Option<String> {
+        if self.live.is_empty() && self.live_left_out == 0 {
+            return None;
+        }
+        let mut live = std::mem::take(&mut self.live);
+        match std::mem::take(&mut self.live_left_out) {
+            0 => {}
+            bytes => live.push_str(&left_out(bytes)),
+        }
+        Some(live)
+    }
+
+    /// The text to show, without blank lines at its end.
+    pub(crate) fn finish(&mut self) -> String {
+        let mut rest = String::new();
+        self.terminal.finish(&mut rest);
+        self.keep(&rest);
+        if self.tail.len() > self.half {
+            let keep = ceiling(&self.tail, self.tail.len() - self.half);
+            self.left_out += keep as u64;
+            self.tail.drain(..keep);
+        }
+        let gap = if self.left_out > 0 { left_out(self.left_out) } else { String::new() };
+        let mut text = format!("{}{gap}{}", self.head, self.tail);
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_output_is_whole() {
+        let mut output = Output::new(100);
+        output.push(b"one\n");
+        output.push("zw\u{f6}lf\n\n".as_bytes());
+        assert_eq!(output.take_live().as_deref(), Some("one\nzw\u{f6}lf\n\n"));
+        assert_eq!(output.take_live(), None);
+        assert_eq!(output.finish(), "one\nzw\u{f6}lf");
+        assert_eq!(output.printed, 12);
+    }
+
+    #[test]
+    fn long_output_keeps_head_and_tail_in_bounded_memory() {
+        let mut output = Output::new(200);
+        for number in 0..10_000 {
+            output.push(format!("line {number}\n").as_bytes());
+            assert!(output.head.len() <= 100 && output.tail.len() <= 400 && output.live.len() <= LIVE);
+        }
+        let text = output.finish();
+        assert!(text.starts_with("line 0\nline 1\n") && text.ends_with("line 9998\nline 9999"));
+        let shown: usize = text.lines().filter(|line| !line.starts_with("[…")).map(|line| line.len() + 1).sum();
+        let named: usize = text.split("[… ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+        // What is shown and what is said to be left out is everything; the marker's own line ends
+        // and the last line end are the difference.
+        assert!((output.printed as usize).abs_diff(shown + named) <= 2, "{shown} + {named} of {}", output.printed);
+    }
+}

@@ -1,0 +1,304 @@
+//! Runs one command: starts it beneath its supervisor, collects its output, enforces its time.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use stele_core::Future;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::output::Output;
+use crate::error::{Error, Result};
+use crate::supervise::{Control, Ending, Event, Left, Reach, Report, WATCH, direct, watch, watch_child};
+
+/// From TERM to KILL when the time is up.
+const GRACE_TIMEOUT: Duration = Duration::from_secs(2);
+/// From TERM to KILL when the call is cancelled.
+const GRACE_CANCEL: Duration = Duration::from_millis(150);
+/// How long the supervisor may need for a stop beyond the grace; it gives up by itself before.
+const STOPPING: Duration = Duration::from_secs(5);
+/// How long output is read after the command ended while something else may still write.
+const DRAIN: Duration = Duration::from_millis(200);
+/// A pause in the output after which it counts as drained.
+const DRAIN_PAUSE: Duration = Duration::from_millis(30);
+/// Between two pieces of the live view.
+const LIVE: Duration = Duration::from_millis(100);
+
+/// A command to run.
+pub(crate) struct Command<'a> {
+    pub(crate) line: &'a str,
+    pub(crate) cwd: &'a Path,
+    pub(crate) environment: &'a [(OsString, OsString)],
+    pub(crate) supervisor: Option<&'a [OsString]>,
+    pub(crate) timeout: Duration,
+    /// Bytes of output to show.
+    pub(crate) limit: usize,
+}
+
+/// What ended a command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum End {
+    Itself,
+    TimedOut,
+    Cancelled,
+    /// The supervisor was lost.
+    Lost,
+}
+
+/// What became of a command.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) end: End,
+    pub(crate) ending: Ending,
+    pub(crate) left: Left,
+    /// The process group it ran in.
+    pub(crate) group: i32,
+    pub(crate) text: String,
+    /// Bytes as they were printed.
+    pub(crate) printed: u64,
+    pub(crate) duration: Duration,
+}
+
+/// Runs a command to its end, to its time limit or until it is cancelled. Always returns within the
+/// limit and the time a stop takes.
+pub(crate) async fn run(
+    command: &Command<'_>,
+    mut cancelled: Future<'_, ()>,
+    progress: &(dyn Fn(&str) + Send + Sync),
+) -> Result<Outcome> {
+    if !command.cwd.is_dir() {
+        return Err(Error::Spawn(format!("the session's folder {} is gone", command.cwd.display())));
+    }
+    let started = Instant::now();
+    let mut running = match command.supervisor {
+        Some(supervisor) => Running::supervised(supervisor, command)?,
+        None => Running::direct(command)?,
+    };
+    let mut output = Output::new(command.limit);
+    let mut buffer = vec![0; 64 * 1024];
+    let (mut group, mut open, mut end) = (0, true, End::Itself);
+    let mut deadline = started + command.timeout;
+    let mut live_at: Option<Instant> = None;
+
+    let (ending, left) = loop {
+        tokio::select! {
+            count = running.output.read(&mut buffer), if open => match count.unwrap_or(0) {
+                0 => open = false,
+                count => {
+                    output.push(&buffer[..count]);
+                    live_at.get_or_insert_with(|| Instant::now() + LIVE);
+                }
+            },
+            () = sleep_until(live_at.unwrap_or(started)), if live_at.is_some() => {
+                live_at = None;
+                if let Some(live) = output.take_live() {
+                    progress(&live);
+                }
+            }
+            report = running.reports.recv() => match report {
+                Some(Report::Started { group: number }) => group = number,
+                Some(Report::Failed { message }) => return Err(Error::Spawn(message)),
+                Some(Report::Ended { ending, left }) => {
+                    end = End::Itself;
+                    break (ending, left);
+                }
+                Some(Report::Stopped { ending, left }) => break (ending, left),
+                None => {
+                    end = End::Lost;
+                    break (Ending::default(), kill_group(group));
+                }
+            },
+            () = &mut cancelled, if end == End::Itself => {
+                end = End::Cancelled;
+                deadline = Instant::now() + GRACE_CANCEL + STOPPING;
+                running.controls.stop(GRACE_CANCEL).await;
+            }
+            () = sleep_until(deadline) => match end {
+                End::Itself => {
+                    end = End::TimedOut;
+                    deadline = Instant::now() + GRACE_TIMEOUT + STOPPING;
+                    running.controls.stop(GRACE_TIMEOUT).await;
+                }
+                // The supervisor itself hangs.
+                _ => break (Ending::default(), kill_group(group)),
+            },
+        }
+    };
+
+    let duration = started.elapsed();
+    if open {
+        running.drain(&mut output, &mut buffer, left.any).await;
+    }
+    let text = output.finish();
+    if let Some(live) = output.take_live() {
+        progress(&live);
+    }
+    running.leave(left.any).await;
+    Ok(Outcome { end, ending, left, group, text, printed: output.printed, duration })
+}
+
+/// The last resort where no supervisor answers.
+fn kill_group(group: i32) -> Left {
+    if let Some(group) = Pid::from_raw(group) {
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
+    Left { any: true, processes: Vec::new() }
+}
+
+/// A command that was started.
+struct Running {
+    output: ChildStdout,
+    reports: UnboundedReceiver<Report>,
+    controls: Controls,
+    supervisor: Option<Child>,
+}
+
+/// The way to whoever watches the command. Dropping it says that the agent is gone.
+enum Controls {
+    Process(ChildStdin),
+    Thread(mpsc::Sender<Event>),
+}
+
+impl Controls {
+    async fn stop(&mut self, grace: Duration) {
+        let control = Control::Stop { grace_ms: u64::try_from(grace.as_millis()).unwrap_or(u64::MAX) };
+        // Where this fails the watcher is gone, and its reports end.
+        match self {
+            Self::Process(stdin) => {
+                let mut line = serde_json::to_vec(&control).unwrap_or_default();
+                line.push(b'\n');
+                let _ = stdin.write_all(&line).await;
+                let _ = stdin.flush().await;
+            }
+            Self::Thread(events) => {
+                let _ = events.send(Event::Control(control));
+            }
+        }
+    }
+}
+
+impl Drop for Controls {
+    fn drop(&mut self) {
+        if let Self::Thread(events) = self {
+            let _ = events.send(Event::Abandoned);
+        }
+    }
+}
+
+impl Running {
+    fn supervised(supervisor: &[OsString], command: &Command<'_>) -> Result<Self> {
+        let Some((program, leading)) = supervisor.split_first() else {
+            return Err(Error::Spawn("the supervisor's program is not named".to_owned()));
+        };
+        let mut child = tokio::process::Command::new(program)
+            .args(leading)
+            .arg(WATCH)
+            .arg(command.line)
+            .current_dir(command.cwd)
+            .env_clear()
+            .envs(command.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|error| spawn_error(&error))?;
+        let (Some(stdin), Some(output), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(Error::Spawn("the supervisor has no pipes".to_owned()));
+        };
+        let (tell, reports) = unbounded_channel();
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(stderr).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                if let Ok(report) = serde_json::from_str(&line)
+                    && tell.send(report).is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Ok(Self { output, reports, controls: Controls::Process(stdin), supervisor: Some(child) })
+    }
+
+    /// Without a supervisor process: a thread watches the command's group.
+    fn direct(command: &Command<'_>) -> Result<Self> {
+        let spawn = || -> io::Result<(ChildStdout, std::process::Child)> {
+            let (reader, writer) = io::pipe()?;
+            let child = direct(OsStr::new(command.line))
+                .current_dir(command.cwd)
+                .env_clear()
+                .envs(command.environment.iter().map(|(name, value)| (name, value)))
+                .stdout(writer.try_clone()?)
+                .stderr(writer)
+                .spawn()?;
+            let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
+            Ok((ChildStdout::from_std(reader)?, child))
+        };
+        let (output, child) = spawn().map_err(|error| spawn_error(&error))?;
+        let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
+            return Err(Error::Spawn("the shell has no process id".to_owned()));
+        };
+        let (events, incoming) = mpsc::channel();
+        let (tell, reports) = unbounded_channel();
+        let waits = events.clone();
+        thread::spawn(move || watch_child(group, &waits));
+        thread::spawn(move || {
+            let _ = tell.send(Report::Started { group: group.as_raw_nonzero().get() });
+            watch(group, Reach::Group, &incoming, &mut |report| {
+                let _ = tell.send(report);
+            });
+        });
+        Ok(Self { output, reports, controls: Controls::Thread(events), supervisor: None })
+    }
+
+    /// Reads what the command had printed when it ended. Where something still holds the pipe its
+    /// end never comes, and a pause has to do.
+    async fn drain(&mut self, output: &mut Output, buffer: &mut [u8], held: bool) {
+        let deadline = Instant::now() + if held { DRAIN } else { STOPPING };
+        while Instant::now() < deadline {
+            let rest = deadline - Instant::now();
+            let wait = if held { rest.min(DRAIN_PAUSE) } else { rest };
+            match timeout(wait, self.output.read(buffer)).await {
+                Ok(Ok(count)) if count > 0 => output.push(&buffer[..count]),
+                _ => return,
+            }
+        }
+    }
+
+    /// Leaves the command. What still runs is kept on its life line: it goes on until it ends, or
+    /// until the agent does, and what it prints is read, so that it does not block or fail.
+    async fn leave(mut self, left: bool) {
+        if !left {
+            if let Some(supervisor) = &mut self.supervisor {
+                let _ = timeout(STOPPING, supervisor.wait()).await;
+            }
+            return;
+        }
+        tokio::spawn(async move {
+            let mut buffer = vec![0; 16 * 1024];
+            while matches!(self.output.read(&mut buffer).await, Ok(count) if count > 0) {}
+            while self.reports.recv().await.is_some() {}
+            if let Some(supervisor) = &mut self.supervisor {
+                let _ = supervisor.wait().await;
+            }
+        });
+    }
+}
+
+fn spawn_error(error: &io::Error) -> Error {
+    Error::Spawn(match error.kind() {
+        io::ErrorKind::ArgumentListTooLong => {
+            "it is too long for the system; put long text into a file with write".to_owned()
+        }
+        _ => error.to_string(),
+    })
+}

@@ -1,0 +1,199 @@
+//! The supervisor of one shell command: a small process between the agent and the shell.
+//!
+//! It makes itself the reaper of everything the command leaves behind, so that a descendant that
+//! changed its group or session, or whose parent ended, is still its child and can be found. It
+//! holds a life line, its standard input: when that closes the agent is gone, and everything is
+//! killed. Its standard error carries [`Report`]s; its standard output is the command's output.
+//!
+//! The shell itself dies with the supervisor, by a parent-death signal (`prctl(2)`,
+//! `PR_SET_PDEATHSIG`), for the case that somebody kills the supervisor too. The agent's death is
+//! *not* told by such a signal, since that fires when the thread that started the supervisor ends.
+//!
+//! Outside Linux there is no such reaper: there only the command's process group is followed.
+
+mod processes;
+mod watch;
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use rustix::process::Pid;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use watch::{Event, Reach, watch, watch_child};
+
+/// The first argument of [`supervise`]: watch a command.
+pub(crate) const WATCH: &str = "watch";
+/// The first argument of [`supervise`]: become the command's shell.
+const LAUNCH: &str = "launch";
+
+/// What the supervisor tells the agent: one line of JSON each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "report", rename_all = "snake_case")]
+pub(crate) enum Report {
+    /// The command runs in this process group.
+    Started { group: i32 },
+    /// The command could not be started.
+    Failed { message: String },
+    /// The command ended by itself.
+    Ended { ending: Ending, left: Left },
+    /// Everything was told to stop; what is left could not be killed.
+    Stopped { ending: Ending, left: Left },
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Ending {
+    pub(crate) exit: Option<i32>,
+    pub(crate) signal: Option<i32>,
+}
+
+/// What still runs beneath the supervisor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Left {
+    /// True when something does, also when it could not be named.
+    pub(crate) any: bool,
+    pub(crate) processes: Vec<Process>,
+}
+
+/// A process, by what a person needs to find it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Process {
+    pub(crate) pid: i32,
+    pub(crate) group: i32,
+    pub(crate) name: String,
+}
+
+/// What the agent tells the supervisor: one line of JSON each.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "control", rename_all = "snake_case")]
+pub(crate) enum Control {
+    /// TERM to everything now, KILL to what is left after this time.
+    Stop { grace_ms: u64 },
+}
+
+/// The body of the hidden subcommand that supervises one shell command. `arguments` are those after
+/// the program and the leading arguments of [`crate::Options::supervisor`].
+///
+/// It speaks to the agent that started it and is of no use by hand: then it exits with 2.
+#[must_use]
+pub fn supervise(arguments: &[OsString]) -> ExitCode {
+    let word = |at: usize| arguments.get(at).and_then(|argument| argument.to_str());
+    match (word(0), arguments) {
+        (Some(WATCH), [_, command]) => supervise_command(arguments.len(), command),
+        (Some(LAUNCH), [_, _, command]) => match word(1).and_then(|parent| parent.parse().ok()) {
+            Some(parent) => launch(parent, command),
+            None => ExitCode::from(2),
+        },
+        _ => ExitCode::from(2),
+    }
+}
+
+/// Arguments of this process that come before those of [`supervise`].
+fn leading(count: usize) -> Vec<OsString> {
+    let all: Vec<OsString> = std::env::args_os().skip(1).collect();
+    all[..all.len().saturating_sub(count)].to_vec()
+}
+
+fn supervise_command(count: usize, command: &OsStr) -> ExitCode {
+    // No controlling terminal: a prompt on /dev/tty fails at once, and the terminal's signals do
+    // not come here. It fails where this process leads a group, which is then just as good.
+    let _ = rustix::process::setsid();
+    let reach = reap();
+    let report = |report: &Report| {
+        let mut line = serde_json::to_vec(report).unwrap_or_default();
+        line.push(b'\n');
+        // Nobody listens any more when this fails, and the life line tells.
+        let _ = io::stderr().write_all(&line);
+    };
+
+    let child = match output()
+        .and_then(|output| Ok((output.try_clone()?, output)))
+        .and_then(|(one, two)| shell(leading(count), command).stdout(one).stderr(two).spawn())
+    {
+        Ok(child) => child,
+        Err(error) => {
+            report(&Report::Failed { message: error.to_string() });
+            return ExitCode::FAILURE;
+        }
+    };
+    let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return ExitCode::FAILURE };
+    report(&Report::Started { group: group.as_raw_nonzero().get() });
+
+    let (events, incoming) = mpsc::channel();
+    let life_line = events.clone();
+    thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            let Ok(control) = serde_json::from_str(&line) else { break };
+            if life_line.send(Event::Control(control)).is_err() {
+                return;
+            }
+        }
+        let _ = life_line.send(Event::Abandoned);
+    });
+    thread::spawn(move || watch::wait(group, reach, &events));
+    watch(group, reach, &incoming, &mut |told| report(&told));
+    ExitCode::SUCCESS
+}
+
+/// This process' standard output, to be given to the command twice, so that what it writes to
+/// standard output and standard error keeps its order.
+fn output() -> io::Result<std::os::fd::OwnedFd> {
+    rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3).map_err(io::Error::from)
+}
+
+/// Makes this process the reaper of what its descendants leave behind, where there is such a thing.
+fn reap() -> Reach {
+    #[cfg(target_os = "linux")]
+    if rustix::process::set_child_subreaper(Some(rustix::process::getpid())).is_ok() {
+        return Reach::Descendants;
+    }
+    Reach::Group
+}
+
+/// The program that becomes the shell of a command.
+#[cfg(target_os = "linux")]
+fn shell(leading: Vec<OsString>, command: &OsStr) -> Command {
+    // The program's own file, also when it was replaced on disk in the meantime.
+    let mut shell = Command::new("/proc/self/exe");
+    let parent = rustix::process::getpid().as_raw_nonzero().to_string();
+    shell.args(leading).arg(LAUNCH).arg(parent).arg(command).stdin(Stdio::null()).process_group(0);
+    shell
+}
+
+/// The program that becomes the shell of a command.
+#[cfg(not(target_os = "linux"))]
+fn shell(_: Vec<OsString>, command: &OsStr) -> Command {
+    direct(command)
+}
+
+/// Becomes the shell, tied to the life of the supervisor.
+fn launch(parent: i32, command: &OsStr) -> ExitCode {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    // The supervisor may have ended before the signal was asked for.
+    if rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
+        return ExitCode::FAILURE;
+    }
+    let mut error = Command::new("bash").arg("-c").arg(command).exec();
+    if error.kind() == io::ErrorKind::NotFound {
+        error = Command::new("sh").arg("-c").arg(command).exec();
+    }
+    let _ = writeln!(io::stderr(), "stele: the shell cannot be started: {error}");
+    // What a shell answers for a command it cannot run (POSIX, 2.8.2).
+    ExitCode::from(if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 })
+}
+
+/// A shell for a command without a supervisor process, in its own process group.
+pub(crate) fn direct(command: &OsStr) -> Command {
+    let mut shell = Command::new("sh");
+    // The first shell there is; the command is passed as data.
+    shell.arg("-c").arg(r#"command -v bash >/dev/null && exec bash -c "$1"; exec sh -c "$1""#).arg("stele").arg(command);
+    shell.stdin(Stdio::null()).process_group(0);
+    shell
+}

@@ -1,0 +1,210 @@
+//! Watching a command: its end, what it leaves behind, and how everything is stopped.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitOptions};
+
+use super::processes::descendants;
+use super::{Control, Ending, Left, Report};
+
+/// How long what a command started may go on after it before that is worth a word. Long enough for
+/// the last stage of a substitution, too short to be noticed.
+const STRAGGLERS: Duration = Duration::from_millis(100);
+/// How long a kill is repeated: what is left then hangs in the kernel.
+const KILLING: Duration = Duration::from_secs(3);
+/// Between two looks at what is left, where nothing tells.
+const LOOK: Duration = Duration::from_millis(10);
+/// The same while nobody waits.
+const IDLE_LOOK: Duration = Duration::from_secs(1);
+/// Processes that are named to the model.
+const NAMED: usize = 5;
+
+/// What can be found of a command.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Reach {
+    /// Every descendant: this process reaps them all.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+    Descendants,
+    /// Its process group.
+    Group,
+}
+
+/// What happens to a watched command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// The command ended.
+    Ended(Ending),
+    /// Nothing is left beneath this process.
+    Gone,
+    /// The agent wants something.
+    Control(Control),
+    /// The agent is gone.
+    Abandoned,
+}
+
+/// Waits for the command, and with [`Reach::Descendants`] for everything else, telling of it.
+pub(crate) fn wait(command: Pid, reach: Reach, events: &Sender<Event>) {
+    loop {
+        let waited = match reach {
+            Reach::Descendants => rustix::process::wait(WaitOptions::empty()),
+            Reach::Group => rustix::process::waitpid(Some(command), WaitOptions::empty()),
+        };
+        match waited {
+            Ok(Some((pid, status))) if pid == command => {
+                let ending = Ending { exit: status.exit_status(), signal: status.terminating_signal() };
+                if events.send(Event::Ended(ending)).is_err() || reach == Reach::Group {
+                    return;
+                }
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            // No child is left, and nobody is left who could make one.
+            Err(_) => {
+                let _ = events.send(Event::Gone);
+                return;
+            }
+        }
+    }
+}
+
+/// Watches a command until nothing of it is left, or until the agent is gone.
+pub(crate) fn watch(group: Pid, reach: Reach, events: &Receiver<Event>, report: &mut dyn FnMut(Report)) {
+    let mut watched =
+        Watched { group, reach, events, ending: None, gone: false, abandoned: false, stop: None, reported: false };
+    loop {
+        if watched.abandoned {
+            watched.stop(Duration::ZERO);
+            return;
+        }
+        if let Some(grace) = watched.stop.take() {
+            watched.stop(grace);
+            watched.reported = true;
+            report(Report::Stopped { ending: watched.ending.unwrap_or_default(), left: watched.left() });
+        }
+        if let (Some(ending), false) = (watched.ending, watched.reported) {
+            watched.until_gone(STRAGGLERS);
+            // Stopped or abandoned meanwhile: that is what gets told.
+            if watched.abandoned || watched.stop.is_some() {
+                continue;
+            }
+            watched.reported = true;
+            report(Report::Ended { ending, left: watched.left() });
+        }
+        if watched.gone() {
+            return;
+        }
+        // Nothing tells when a group becomes empty.
+        watched.take((reach == Reach::Group && watched.ending.is_some()).then_some(IDLE_LOOK));
+    }
+}
+
+struct Watched<'a> {
+    group: Pid,
+    reach: Reach,
+    events: &'a Receiver<Event>,
+    ending: Option<Ending>,
+    gone: bool,
+    abandoned: bool,
+    stop: Option<Duration>,
+    /// The end of the command was told.
+    reported: bool,
+}
+
+impl Watched<'_> {
+    /// Takes one event, waiting for it as long as is said.
+    fn take(&mut self, wait: Option<Duration>) {
+        let event = match wait {
+            Some(wait) => self.events.recv_timeout(wait),
+            None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match event {
+            Ok(Event::Ended(ending)) => self.ending = Some(ending),
+            Ok(Event::Gone) => self.gone = true,
+            Ok(Event::Control(Control::Stop { grace_ms })) => self.stop = Some(Duration::from_millis(grace_ms)),
+            Ok(Event::Abandoned) => self.abandoned = true,
+            Err(RecvTimeoutError::Disconnected) => {
+                self.abandoned = true;
+                // Nothing will ever come again: the wait is still a wait.
+                std::thread::sleep(wait.unwrap_or_default());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+
+    /// Waits until nothing is left, at most as long as is said; less when it has to stop at once.
+    fn until_gone(&mut self, wait: Duration) {
+        let deadline = Instant::now() + wait;
+        let mut abandoned = self.abandoned;
+        while !self.gone() && abandoned == self.abandoned {
+            let rest = deadline.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return;
+            }
+            abandoned = self.abandoned;
+            self.take(Some(if self.reach == Reach::Group { rest.min(LOOK) } else { rest }));
+        }
+    }
+
+    fn gone(&self) -> bool {
+        match self.reach {
+            Reach::Descendants => self.gone,
+            Reach::Group => {
+                self.ending.is_some()
+                    && rustix::process::test_kill_process_group(self.group) == Err(rustix::io::Errno::SRCH)
+            }
+        }
+    }
+
+    fn left(&self) -> Left {
+        if self.gone() {
+            return Left::default();
+        }
+        let processes = match self.reach {
+            Reach::Descendants => {
+                descendants(rustix::process::getpid()).into_iter().map(|row| row.process).take(NAMED).collect()
+            }
+            Reach::Group => Vec::new(),
+        };
+        Left { any: true, processes }
+    }
+
+    /// TERM to everything, and after the grace KILL until nothing is left or nothing helps.
+    fn stop(&mut self, grace: Duration) {
+        if !grace.is_zero() {
+            self.signal(Signal::TERM);
+            // What is suspended has to wake up to see it.
+            self.signal(Signal::CONT);
+            self.until_gone(grace);
+        }
+        let deadline = Instant::now() + KILLING;
+        while !self.gone() && Instant::now() < deadline {
+            self.signal(Signal::KILL);
+            let round = Instant::now() + LOOK;
+            while !self.gone() && Instant::now() < round {
+                self.take(Some(LOOK));
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let rows = match self.reach {
+            Reach::Descendants => descendants(rustix::process::getpid()),
+            Reach::Group => Vec::new(),
+        };
+        let group = self.group.as_raw_nonzero().get();
+        // A group's number can be given away once its leader was waited for and it is empty.
+        let group_lives =
+            self.ending.is_none() || self.reach == Reach::Group || rows.iter().any(|row| row.process.group == group);
+        if group_lives {
+            let _ = rustix::process::kill_process_group(self.group, signal);
+        }
+        for row in rows.iter().filter(|row| row.process.group != group) {
+            row.signal(signal);
+        }
+    }
+}
+
+/// Waits for one command that is a child of this process, telling of its end.
+pub(crate) fn watch_child(command: Pid, events: &Sender<Event>) {
+    wait(command, Reach::Group, events);
+}

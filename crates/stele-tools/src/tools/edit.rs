@@ -1,0 +1,164 @@
+//! `edit`: exact replacements by the edit engine, with the file work around it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stele_core::{
+    CallCard, CardFile, CardKind, Effects, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta, Subject, Tool,
+    ToolError, ToolOutput, ToolSpec,
+};
+
+use crate::declare::{Declared, argument_error, blocking, finish};
+use crate::error::{Error, Result};
+use crate::path::Place;
+use crate::{Options, card, file, sanitise};
+
+/// Bytes of the diff that the model is shown of its own change.
+const EXCERPT: usize = 1_500;
+
+/// Arguments of `edit`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Arguments {
+    path: String,
+    edits: Vec<Replacement>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Replacement {
+    old: String,
+    new: String,
+    /// Replace every place.
+    all: Option<bool>,
+    /// Take the place nearest to this line.
+    near_line: Option<u64>,
+}
+
+/// The tool.
+pub(crate) struct Edit {
+    declared: Declared<Arguments>,
+    home: Option<std::path::PathBuf>,
+    limit: usize,
+}
+
+impl Edit {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            declared: Declared::new("edit", include_str!("edit.md"), ""),
+            home: options.home(),
+            limit: options.limits.result_bytes,
+        }
+    }
+}
+
+impl Tool for Edit {
+    fn spec(&self) -> &ToolSpec {
+        &self.declared.spec
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::Local
+    }
+
+    // Calls on one file queue in the model's order, and each reads the file again.
+    fn parallel(&self, _: &str) -> bool {
+        false
+    }
+
+    fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
+        Ok(vec![Subject::Write(self.declared.parse(arguments).map_err(argument_error)?.path)])
+    }
+
+    fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
+        let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Edit) };
+        let path = card::location(&arguments.path, cwd, 1).path;
+        let files = arguments
+            .edits
+            .iter()
+            .map(|edit| CardFile { path: path.clone(), old: Some(edit.old.clone()), new: edit.new.clone() })
+            .collect();
+        let lines = arguments.edits.iter().filter_map(|edit| edit.near_line);
+        let mut locations: Vec<_> = lines.map(|line| card::location(&arguments.path, cwd, line.max(1))).collect();
+        if locations.is_empty() {
+            locations.push(card::location(&arguments.path, cwd, 1));
+        }
+        let title = format!("Edit {}", card::title(&card::relative(&arguments.path, cwd)));
+        CallCard::Diff { title, files, locations }
+    }
+
+    fn result_card(&self, _: &str, content: &str, meta: &ResultMeta) -> ResultCard {
+        card::changes(content, meta)
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
+        Box::pin(async move {
+            let result = async {
+                let arguments = self.declared.parse(invocation.arguments)?;
+                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let seen = Arc::clone(&invocation.read_files);
+                blocking(move || edit(&place, arguments, &seen)).await
+            };
+            finish(result.await, Some(self.limit))
+        })
+    }
+}
+
+fn edit(place: &Place, arguments: Arguments, seen: &ReadFiles) -> Result<ToolOutput> {
+    let asked = arguments.path;
+    if arguments.edits.is_empty() {
+        return Err(Error::Value("edits is empty; give at least one {\"old\", \"new\"}".to_owned()));
+    }
+    let found = match place.find(&asked) {
+        // An empty `old` on a file that does not exist creates it.
+        Err(Error::Missing { .. }) if arguments.edits.iter().all(|edit| edit.old.is_empty()) => None,
+        found => Some(found?),
+    };
+    let (target, before) = match &found {
+        Some(found) => (found.path.clone(), Some(file::read(&found.path, &asked)?)),
+        None => (place.target(&asked)?, None),
+    };
+    let edits: Vec<stele_edit::Edit> = arguments
+        .edits
+        .into_iter()
+        .map(|edit| stele_edit::Edit {
+            old: edit.old,
+            new: edit.new,
+            all: edit.all.unwrap_or(false),
+            near_line: edit.near_line,
+        })
+        .collect();
+    let applied = stele_edit::apply(before.as_deref().unwrap_or_default(), &edits)
+        .map_err(|refusal| Error::Refused { code: refusal.code, message: format!("{asked}: {}", refusal.message) })?;
+
+    let in_place = file::replace(&target, &asked, &applied.bytes)?;
+    let shown = card::relative(&target.display().to_string(), &place.cwd);
+    let change = file::change(&target, &shown, before.as_deref(), &applied.bytes);
+
+    let action = if before.is_none() { "created" } else { "edited" };
+    let mut text = format!("{action} {shown}: +{} -{}", change.added, change.removed);
+    for note in &applied.notes {
+        let _ = write!(text, "\n[{note}]");
+    }
+    if let Some(name) = found.and_then(|found| found.instead) {
+        let _ = write!(text, "\n[opened {name}, the only name that looks like the one asked for]");
+    }
+    if let (Some(hash), Some(before)) = (seen.get(&target), &before)
+        && *hash != Hash::of(before)
+    {
+        text.push_str("\n[the file had changed since it was read; the text was found in what is there now]");
+    }
+    if let Some(why) = in_place {
+        let _ = write!(text, "\n[written in place, since {why}]");
+    }
+    if let Some(diff) = &change.diff {
+        let hunks = diff.as_str().find("\n@@").map_or("", |at| &diff.as_str()[at + 1..]);
+        let _ = write!(text, "\n{}", sanitise::cut(hunks.trim_end(), EXCERPT));
+    }
+    Ok(ToolOutput {
+        content: text,
+        meta: ResultMeta { files: vec![change], ..ResultMeta::default() },
+        ..ToolOutput::default()
+    })
+}

@@ -1,0 +1,145 @@
+//! `glob`: files by name.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stele_core::{
+    CallCard, CardKind, Effects, Future, Invocation, ResultCard, ResultMeta, SearchMeta, Subject, Tool, ToolError,
+    ToolOutput, ToolSpec,
+};
+
+use crate::declare::{Declared, argument_error, blocking, finish};
+use crate::error::{Error, Result};
+use crate::path::Place;
+use crate::{Options, card, walk};
+
+/// Files that are shown.
+const SHOWN: u64 = 500;
+/// Bytes kept free for the last line.
+const STATUS: usize = 256;
+
+/// Arguments of `glob`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Arguments {
+    pattern: String,
+    /// Folder to look in.
+    path: Option<String>,
+}
+
+/// The tool.
+pub(crate) struct Glob {
+    declared: Declared<Arguments>,
+    home: Option<PathBuf>,
+    limit: usize,
+}
+
+impl Glob {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            declared: Declared::new("glob", include_str!("glob.md"), ""),
+            home: options.home(),
+            limit: options.limits.result_bytes,
+        }
+    }
+}
+
+/// The folder that is walked, as the model named it, and what is matched beneath it.
+fn split(arguments: &Arguments) -> (String, String) {
+    let (folder, rest) = walk::split(&arguments.pattern);
+    let base = Path::new(arguments.path.as_deref().unwrap_or(".")).join(folder);
+    // Without a folder of its own the glob keeps its meaning "at any depth".
+    (base.display().to_string(), rest)
+}
+
+impl Tool for Glob {
+    fn spec(&self) -> &ToolSpec {
+        &self.declared.spec
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::None
+    }
+
+    fn parallel(&self, _: &str) -> bool {
+        true
+    }
+
+    fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
+        Ok(vec![Subject::Read(split(&self.declared.parse(arguments).map_err(argument_error)?).0)])
+    }
+
+    fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
+        let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Search) };
+        let place = arguments.path.as_deref().map_or_else(String::new, |path| format!(" in {}", card::relative(path, cwd)));
+        CallCard::Generic {
+            title: card::title(&format!("Glob {}{place}", arguments.pattern)),
+            kind: CardKind::Search,
+            locations: Vec::new(),
+        }
+    }
+
+    fn result_card(&self, _: &str, content: &str, meta: &ResultMeta) -> ResultCard {
+        card::search(content, meta)
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
+        Box::pin(async move {
+            let result = async {
+                let arguments = self.declared.parse(invocation.arguments)?;
+                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let limit = self.limit.saturating_sub(STATUS);
+                let stop = Arc::new(AtomicBool::new(false));
+                let stopped = Arc::clone(&stop);
+                tokio::select! {
+                    output = blocking(move || glob(&place, &arguments, limit, &stopped)) => output,
+                    () = invocation.cancelled => {
+                        stop.store(true, Ordering::Relaxed);
+                        Err(Error::Cancelled)
+                    }
+                }
+            };
+            finish(result.await, Some(self.limit))
+        })
+    }
+}
+
+fn glob(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -> Result<ToolOutput> {
+    let (folder, rest) = split(arguments);
+    // Without a wildcard the whole is one name, and the file may still be anywhere beneath.
+    let pattern = walk::Pattern::new(&rest, !arguments.pattern.contains('/'))?;
+    let base = place.find(&folder)?.path;
+    let mut text = String::new();
+    let (mut shown, mut total) = (0u64, 0u64);
+    for entry in walk::files(&base) {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        if !pattern.matches(entry.path(), &base) {
+            continue;
+        }
+        total += 1;
+        let path = entry.path().strip_prefix(&place.cwd).unwrap_or(entry.path()).to_string_lossy();
+        if shown == total - 1 && shown < SHOWN && text.len() + path.len() < limit {
+            let _ = writeln!(text, "{path}");
+            shown += 1;
+        }
+    }
+    let files = |count: u64| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
+    if shown < total {
+        let _ = write!(text, "[{shown} of {}; narrow the pattern or the path]", files(total));
+    } else if total == 0 {
+        let _ = write!(text, "no file matches {}", arguments.pattern);
+    } else {
+        let _ = write!(text, "[{}]", files(total));
+    }
+    let search = SearchMeta { matches: shown, total, truncated: shown < total };
+    Ok(ToolOutput {
+        content: text,
+        meta: ResultMeta { search: Some(search), ..ResultMeta::default() },
+        ..ToolOutput::default()
+    })
+}

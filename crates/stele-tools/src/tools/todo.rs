@@ -1,0 +1,120 @@
+//! `todo`: the whole list of things to do.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stele_core::{
+    CallCard, CardKind, Effects, Future, Invocation, ResultCard, ResultMeta, Subject, TodoItem, TodoStatus, Tool,
+    ToolError, ToolOutput, ToolSpec,
+};
+
+use crate::declare::{Declared, argument_error, finish};
+use crate::error::{Error, Result};
+
+/// Items a list may have.
+const ITEMS: usize = 100;
+/// Bytes an item's text may have.
+const TEXT: usize = 500;
+
+/// Arguments of `todo`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Arguments {
+    items: Vec<Item>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Item {
+    text: String,
+    status: Status,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Pending,
+    InProgress,
+    Done,
+}
+
+impl From<Status> for TodoStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pending => Self::Pending,
+            Status::InProgress => Self::InProgress,
+            Status::Done => Self::Done,
+        }
+    }
+}
+
+/// The tool.
+pub(crate) struct Todo {
+    declared: Declared<Arguments>,
+}
+
+impl Todo {
+    pub(crate) fn new() -> Self {
+        Self { declared: Declared::new("todo", include_str!("todo.md"), "") }
+    }
+}
+
+impl Tool for Todo {
+    fn spec(&self) -> &ToolSpec {
+        &self.declared.spec
+    }
+
+    // The list is part of the log, not of the machine.
+    fn effects(&self) -> Effects {
+        Effects::None
+    }
+
+    // The last of two lists wins, so their order matters.
+    fn parallel(&self, _: &str) -> bool {
+        false
+    }
+
+    fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
+        self.declared.parse(arguments).map_err(argument_error)?;
+        Ok(Vec::new())
+    }
+
+    fn call_card(&self, arguments: &str, _: &Path) -> CallCard {
+        let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Other) };
+        let done = arguments.items.iter().filter(|item| matches!(item.status, Status::Done)).count();
+        CallCard::Generic {
+            title: format!("Todo {done}/{}", arguments.items.len()),
+            kind: CardKind::Other,
+            locations: Vec::new(),
+        }
+    }
+
+    fn result_card(&self, _: &str, content: &str, _: &ResultMeta) -> ResultCard {
+        ResultCard::Generic { content: content.to_owned() }
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
+        Box::pin(async move { finish(self.declared.parse(invocation.arguments).and_then(set), None) })
+    }
+}
+
+fn set(arguments: Arguments) -> Result<ToolOutput> {
+    if arguments.items.len() > ITEMS {
+        return Err(Error::Value(format!("items has {} entries; at most {ITEMS}", arguments.items.len())));
+    }
+    let mut items = Vec::new();
+    for (index, item) in arguments.items.into_iter().enumerate() {
+        let text = item.text.trim();
+        if text.is_empty() || text.len() > TEXT {
+            return Err(Error::Value(format!("items[{index}].text must have 1 to {TEXT} bytes")));
+        }
+        items.push(TodoItem { text: text.to_owned(), status: item.status.into() });
+    }
+    let count = |status| items.iter().filter(|item| item.status == status).count();
+    let content = format!(
+        "{} done, {} in progress, {} pending",
+        count(TodoStatus::Done),
+        count(TodoStatus::InProgress),
+        count(TodoStatus::Pending)
+    );
+    Ok(ToolOutput { content, todo: Some(items), ..ToolOutput::default() })
+}

@@ -1,0 +1,88 @@
+//! What every tool owes: order, schemas, size, arguments, cards, subjects.
+
+use std::path::Path;
+
+use stele_core::{CallCard, Subject, ToolErrorClass};
+use stele_tools::builtin;
+
+use crate::{options, tool};
+
+/// Tools and system text share 8 KiB of every request; this is the tools' part.
+const MENU_BYTES: usize = 5_500;
+
+#[test]
+fn the_menu_is_fixed_and_small() {
+    let tools = builtin(&options());
+    let menu: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            let spec = tool.spec();
+            assert!(spec.guidance.len() <= 150);
+            format!("{}\n{}\n{}\n", spec.name, spec.description, spec.parameters.get())
+        })
+        .collect();
+    let menu = menu.join("\n");
+    assert!(menu.len() <= MENU_BYTES, "{} bytes", menu.len());
+    insta::assert_snapshot!("menu", menu);
+}
+
+#[test]
+fn schemas_are_the_same_bytes_each_time() {
+    let once: Vec<String> = builtin(&options()).iter().map(|tool| tool.spec().parameters.to_string()).collect();
+    let again: Vec<String> = builtin(&options()).iter().map(|tool| tool.spec().parameters.to_string()).collect();
+    assert_eq!(once, again);
+    for schema in once {
+        for word in ["$schema", "$ref", "title", "format", "anyOf", "null", "minimum", "default"] {
+            assert!(!schema.contains(&format!("\"{word}\"")), "{word} in {schema}");
+        }
+    }
+}
+
+#[test]
+fn wrong_arguments_name_the_field_and_show_the_shape() {
+    let edit = tool(&options(), "edit");
+    let error = edit.subjects(r#"{"path":"a","edits":[{"old":"x"}]}"#).unwrap_err();
+    assert_eq!(error.class, ToolErrorClass::Argument);
+    insta::assert_snapshot!(error.message, @r#"edit: edits[0].new is missing; expected {"path": string, "edits": [{"old": string, "new": string, "all"?: boolean, "near_line"?: integer}]}"#);
+    let error = tool(&options(), "bash").subjects(r#"{"command":5}"#).unwrap_err();
+    assert!(error.message.contains("command must be a string, not integer"), "{}", error.message);
+    let error = tool(&options(), "bash").subjects(r#"{"command":"x","timeout":601}"#).unwrap_err();
+    assert!(error.message.contains("601") && error.message.contains("600"), "{}", error.message);
+    assert!(tool(&options(), "read").subjects("{\"path\": \"a").unwrap_err().message.contains("not valid JSON"));
+}
+
+#[test]
+fn fields_nobody_asked_for_are_ignored() {
+    let read = tool(&options(), "read");
+    assert_eq!(read.subjects(r#"{"path":"a","reason":"curious","limit":null}"#).unwrap(), [Subject::Read("a".into())]);
+}
+
+#[test]
+fn subjects_are_what_the_model_wrote() {
+    let subjects = |name: &str, arguments: &str| tool(&options(), name).subjects(arguments).unwrap();
+    assert_eq!(subjects("write", r#"{"path":"../a","content":""}"#), [Subject::Write("../a".into())]);
+    assert_eq!(subjects("bash", r#"{"command":"ls; rm x"}"#), [Subject::Command("ls; rm x".into())]);
+    assert_eq!(subjects("grep", r#"{"pattern":"x"}"#), [Subject::Read(".".into())]);
+    assert_eq!(subjects("glob", r#"{"pattern":"/etc/*.conf"}"#), [Subject::Read("/etc".into())]);
+    assert_eq!(subjects("todo", r#"{"items":[]}"#), []);
+}
+
+#[test]
+fn cards_are_short_and_their_places_absolute() {
+    let title = |name: &str, arguments: &str| tool(&options(), name).call_card(arguments, Path::new("/w")).title().to_owned();
+    assert_eq!(title("read", r#"{"path":"src/a.rs","offset":5,"limit":4}"#), "Read src/a.rs (5 - 8)");
+    assert_eq!(title("read", r#"{"path":"/w/src/a.rs"}"#), "Read src/a.rs");
+    assert_eq!(title("edit", r#"{"path":"a","edits":[]}"#), "Edit a");
+    assert_eq!(title("write", r#"{"path":"a","content":"x"}"#), "Write a");
+    assert_eq!(title("bash", r#"{"command":"ls\nls"}"#), "ls…");
+    assert_eq!(title("bash", r#"{"command":"ls","description":"List"}"#), "List");
+    assert_eq!(title("grep", r#"{"pattern":"x","path":"src"}"#), "Grep x in src");
+    assert_eq!(title("todo", r#"{"items":[{"text":"a","status":"done"}]}"#), "Todo 1/1");
+    assert_eq!(title("read", r#"{"path":7}"#), "read");
+    let CallCard::Diff { files, locations, .. } =
+        tool(&options(), "edit").call_card(r#"{"path":"a","edits":[{"old":"x","new":"y"}]}"#, Path::new("/w"))
+    else {
+        panic!("an edit is shown as a diff");
+    };
+    assert_eq!((files[0].path.as_str(), locations[0].line), ("/w/a", 1));
+}

@@ -1,0 +1,169 @@
+//! `write` and `edit`: what is on disk afterwards.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use stele_core::{FileAction, Hash};
+
+use crate::{Session, code};
+
+fn edit(session: &Session, path: &str, old: &str, new: &str) -> stele_core::ToolOutput {
+    session.call("edit", json!({"path": path, "edits": [{"old": old, "new": new}]}))
+}
+
+fn leftovers(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(".stele-")).collect()
+}
+
+#[test]
+fn links_and_modes_survive_an_edit() {
+    let layout: Value = serde_json::from_str(include_str!("cases/links-modes.json")).unwrap();
+    let session = Session::new();
+    let root = session.path();
+    for entry in layout["layout"].as_array().unwrap() {
+        let text = |key: &str| entry[key].as_str();
+        if let Some(file) = text("file") {
+            let path = session.file(file, text("text").unwrap());
+            let mode = u32::from_str_radix(text("mode").unwrap(), 8).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        } else if let Some(link) = text("link") {
+            symlink(text("to").unwrap(), root.join(link)).unwrap();
+        } else if let Some(link) = text("hardlink") {
+            fs::hard_link(root.join(text("to").unwrap()), root.join(link)).unwrap();
+        } else if let Some(folder) = text("dir") {
+            fs::create_dir(root.join(folder)).unwrap();
+        }
+    }
+    let inode = fs::metadata(root.join("h1")).unwrap().ino();
+    for name in ["l2", "run.sh", "priv", "h1"] {
+        assert_eq!(edit(&session, name, "a", "b").error, None, "{name}");
+    }
+    assert_eq!(code(&edit(&session, "loop", "a", "b")), "file.loop");
+    assert_eq!(code(&session.call("write", json!({"path": "loop", "content": "b"}))), "file.loop");
+    assert_eq!(session.content("real.txt"), "b\n");
+    session.file("real.txt", "a\n");
+    assert_eq!(edit(&session, "d/up", "a", "b").error, None);
+    assert_eq!(session.content("real.txt"), "b\n");
+    for link in ["l1", "l2", "d/up"] {
+        assert!(fs::symlink_metadata(root.join(link)).unwrap().is_symlink(), "{link}");
+    }
+    let mode = |name: &str| fs::metadata(root.join(name)).unwrap().mode() & 0o7777;
+    assert_eq!((mode("run.sh"), mode("priv"), mode("real.txt")), (0o755, 0o600, 0o644));
+    assert_eq!((session.content("h1"), session.content("h2")), ("b\n".to_owned(), "b\n".to_owned()));
+    assert_eq!(fs::metadata(root.join("h1")).unwrap().ino(), inode);
+    assert_eq!(leftovers(&root), Vec::<String>::new());
+}
+
+#[test]
+fn a_hard_link_is_named_as_the_reason_for_writing_in_place() {
+    let session = Session::new();
+    let path = session.file("a", "a long line\n");
+    fs::hard_link(path, session.path().join("b")).unwrap();
+    assert!(edit(&session, "a", "a long line", "x").content.contains("written in place, since it has other hard links"));
+    assert_eq!(session.content("b"), "x\n");
+}
+
+#[test]
+fn a_new_file_gets_its_folders_and_the_usual_mode() {
+    let session = Session::new();
+    let output = session.call("write", json!({"path": "src/deep/a.rs", "content": "one\ntwo\n"}));
+    assert_eq!(output.content, "created src/deep/a.rs (2 lines)");
+    let file = &output.meta.files[0];
+    assert_eq!((file.action, file.added, file.removed), (FileAction::Created, 2, 0));
+    assert_eq!(file.hash, Some(Hash::of(b"one\ntwo\n")));
+    let plain = session.file("plain", "");
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode();
+    assert_eq!(mode(&session.path().join("src/deep/a.rs")), mode(&plain));
+}
+
+#[test]
+fn a_link_to_nothing_creates_what_it_names() {
+    let session = Session::new();
+    symlink("sub/target", session.path().join("link")).unwrap();
+    fs::create_dir(session.path().join("sub")).unwrap();
+    assert_eq!(session.call("write", json!({"path": "link", "content": "x"})).error, None);
+    assert_eq!(session.content("sub/target"), "x");
+    assert!(fs::symlink_metadata(session.path().join("link")).unwrap().is_symlink());
+}
+
+#[test]
+fn only_what_was_read_and_has_not_changed_is_overwritten() {
+    let session = Session::new();
+    session.file("a", "one\n");
+    let write = |content: &str| session.call("write", json!({"path": "a", "content": content}));
+    assert_eq!(code(&write("two\n")), "write.unread");
+    assert_eq!(session.content("a"), "one\n");
+    assert_eq!(write("one\n").content, "a already has this content");
+
+    session.call("read", json!({"path": "a"}));
+    session.file("a", "changed by a person\n");
+    let output = write("two\n");
+    assert_eq!(code(&output), "edit.stale");
+    assert!(output.content.contains("-changed by a person") && output.content.contains("+two"), "{}", output.content);
+    assert_eq!(session.content("a"), "changed by a person\n");
+
+    session.call("read", json!({"path": "a"}));
+    assert_eq!(write("two\n").content, "wrote a (1 line)");
+    assert_eq!(write("three\n").error, None, "what it wrote itself is known");
+    assert_eq!(session.content("a"), "three\n");
+}
+
+#[test]
+fn an_edit_of_a_file_that_changed_says_so() {
+    let session = Session::new();
+    session.file("a", "one\ntwo\n");
+    session.call("read", json!({"path": "a"}));
+    session.file("a", "zero\none\ntwo\n");
+    let output = edit(&session, "a", "two", "2");
+    assert_eq!(output.error, None);
+    assert!(output.content.contains("had changed since it was read"), "{}", output.content);
+    assert_eq!(session.content("a"), "zero\none\n2\n");
+    assert!(!edit(&session, "a", "one", "1").content.contains("had changed"));
+}
+
+#[test]
+fn an_edit_shows_what_it_did_and_a_refusal_changes_nothing() {
+    let session = Session::new();
+    session.file("a", "one\ntwo\nthree\n");
+    let output = edit(&session, "a", "two", "2");
+    assert!(output.content.starts_with("edited a: +1 -1\n@@ "), "{}", output.content);
+    assert!(output.content.contains("-two\n+2"), "{}", output.content);
+    let diff = output.meta.files[0].diff.as_ref().unwrap();
+    assert!(diff.as_str().contains("-two\n+2\n"));
+    assert_eq!(code(&edit(&session, "a", "absent", "x")), "edit.not_found");
+    assert_eq!(code(&session.call("edit", json!({"path": "a", "edits": []}))), "tool.value");
+    assert_eq!(code(&edit(&session, "b", "x", "y")), "file.missing");
+    assert_eq!(session.content("a"), "one\n2\nthree\n");
+}
+
+#[test]
+fn a_read_only_file_is_not_replaced() {
+    let session = Session::new();
+    let path = session.file("a", "one\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let output = edit(&session, "a", "one", "two");
+    assert_eq!(code(&output), "file.read_only");
+    assert!(output.content.contains("0444"));
+    assert_eq!(session.content("a"), "one\n");
+}
+
+#[test]
+fn a_folder_is_no_file() {
+    let session = Session::new();
+    fs::create_dir(session.path().join("d")).unwrap();
+    assert_eq!(code(&edit(&session, "d", "a", "b")), "file.folder");
+    assert_eq!(code(&session.call("write", json!({"path": "d", "content": "x"}))), "file.folder");
+}
+
+#[test]
+fn a_large_file_is_written_whole_without_a_diff() {
+    let session = Session::new();
+    let content = "0123456789\n".repeat(500_000);
+    let output = session.call("write", json!({"path": "big", "content": content}));
+    let file = &output.meta.files[0];
+    assert_eq!((file.added, &file.diff), (500_000, &None));
+    assert_eq!(fs::metadata(session.path().join("big")).unwrap().len(), 5_500_000);
+}

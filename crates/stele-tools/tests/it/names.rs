@@ -1,0 +1,66 @@
+//! Names that look alike: the exact one wins, else exactly one that looks the same.
+
+use serde_json::{Value, json};
+use stele_core::ToolOutput;
+
+use crate::{Session, code};
+
+fn ask(session: &Session, case: &Value) -> ToolOutput {
+    session.call("read", json!({"path": case["ask"]}))
+}
+
+#[test]
+fn look_alike_names() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("cases/names.json")).unwrap();
+    for case in &cases {
+        let session = Session::new();
+        for name in case["files"].as_array().unwrap() {
+            let name = name.as_str().unwrap();
+            session.file(name, format!("content of {name}"));
+        }
+        let asked = case["ask"].as_str().unwrap();
+        match case["id"].as_str().unwrap() {
+            "a" | "d" | "e" => {
+                let there = case["files"][0].as_str().unwrap();
+                let output = ask(&session, case);
+                assert!(output.content.contains(&format!("content of {there}")), "{}", output.content);
+                assert!(output.content.contains(&format!("opened {there}")), "the name is reported");
+                let edit = json!({"path": asked, "edits": [{"old": "content", "new": "CONTENT"}]});
+                let output = session.call("edit", edit);
+                assert!(output.content.contains(&format!("opened {there}")), "{}", output.content);
+                assert_eq!(session.content(there), format!("CONTENT of {there}"));
+            }
+            "b" | "c" => {
+                let output = ask(&session, case);
+                assert_eq!(output.content, format!("1→content of {asked}\n"));
+            }
+            "f" => {
+                let output = ask(&session, case);
+                assert_eq!(code(&output), "file.ambiguous_name");
+                assert!(output.content.contains("\\u{a0}") && output.content.contains("\\u{202f}"));
+            }
+            "g" => {
+                assert_eq!(session.call("write", json!({"path": asked, "content": "x"})).error, None);
+                let names: Vec<_> =
+                    std::fs::read_dir(session.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+                assert_eq!(names, [asked]);
+            }
+            other => panic!("a case that is not tested: {other}"),
+        }
+    }
+}
+
+#[test]
+fn a_folder_may_look_alike_too() {
+    let session = Session::new();
+    session.file("my\u{a0}dir/a.txt", "x");
+    assert!(session.call("read", json!({"path": "my dir/a.txt"})).content.starts_with("1→x\n"));
+}
+
+#[test]
+fn home_is_expanded() {
+    let mut session = Session::new();
+    session.file("home/a.txt", "x");
+    session.options.environment = vec![("HOME".into(), session.path().join("home").into())];
+    assert_eq!(session.call("read", json!({"path": "~/a.txt"})).content, "1→x\n");
+}

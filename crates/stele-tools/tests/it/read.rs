@@ -1,0 +1,114 @@
+//! `read`: windows, refusals, bounded memory.
+
+use std::fs::File;
+
+use serde_json::json;
+use stele_core::{FileAction, Hash, ResultCard};
+
+use crate::{PROGRAM, Session, code, tool};
+
+#[test]
+fn a_file_is_shown_with_numbers_and_its_hash() {
+    let session = Session::new();
+    session.file("a.txt", "one\ntwo\n\tthree");
+    let output = session.call("read", json!({"path": "a.txt"}));
+    assert_eq!(output.content, "1→one\n2→two\n3→\tthree\n");
+    let file = &output.meta.files[0];
+    assert_eq!(file.path, session.path().join("a.txt").display().to_string());
+    assert_eq!((file.action, file.hash), (FileAction::Read, Some(Hash::of(b"one\ntwo\n\tthree"))));
+    let card = tool(&session.options, "read").result_card("{}", &output.content, &output.meta);
+    assert_eq!(card, ResultCard::Read { path: file.path.clone(), offset: 1, lines: 3, total: 3 });
+}
+
+#[test]
+fn a_window_says_how_to_go_on() {
+    let session = Session::new();
+    let text: String = (1..=120).map(|number| format!("line {number}\r\n")).collect();
+    session.file("a.txt", text);
+    let output = session.call("read", json!({"path": "a.txt", "offset": 5, "limit": 2}));
+    assert_eq!(
+        output.content,
+        "5→line 5\n6→line 6\n[lines 5-6 of 120; go on with offset 7; line ends are CRLF]\n"
+    );
+    let output = session.call("read", json!({"path": "a.txt", "offset": 121}));
+    assert_eq!(code(&output), "read.past_end");
+    assert!(output.content.contains("120 lines"));
+}
+
+#[test]
+fn what_is_no_text_is_refused_with_type_and_size() {
+    let session = Session::new();
+    session.file("a.png", b"\x89PNG\r\n\x1a\nrest");
+    let output = session.call("read", json!({"path": "a.png"}));
+    assert_eq!((code(&output), output.content.as_str()), ("read.binary", "a.png is not text: PNG image, 12 bytes"));
+    session.file("b", b"text\0text");
+    assert_eq!(code(&session.call("read", json!({"path": "b"}))), "read.binary");
+    session.file("c", "a".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>());
+    assert_eq!(code(&session.call("read", json!({"path": "c"}))), "read.binary");
+}
+
+#[test]
+fn text_in_another_encoding_is_shown_with_a_note() {
+    let session = Session::new();
+    session.file("a.c", b"// caf\xe9\nint x;\x1b[31m\n");
+    let output = session.call("read", json!({"path": "a.c"}));
+    assert_eq!(
+        output.content,
+        "1→// caf\u{fffd}\n2→int x;␛[31m\n[not UTF-8: bytes that are no text are shown as \u{fffd}]\n"
+    );
+}
+
+#[test]
+fn an_empty_file_and_a_folder() {
+    let session = Session::new();
+    session.file("d/empty", "");
+    assert_eq!(session.call("read", json!({"path": "d/empty"})).content, "[empty file]\n");
+    session.file("d/sub/x", "");
+    assert_eq!(session.call("read", json!({"path": "d"})).content, "d is a folder with 2 entries:\nempty\nsub/");
+}
+
+#[test]
+fn a_missing_file_names_the_nearest() {
+    let session = Session::new();
+    session.file("src/main.rs", "");
+    session.file("src/deep/lib.rs", "");
+    let output = session.call("read", json!({"path": "src/mian.rs"}));
+    assert_eq!(code(&output), "file.missing");
+    assert!(output.content.contains("did you mean src/main.rs?"), "{}", output.content);
+    let output = session.call("read", json!({"path": "lib.rs"}));
+    assert!(output.content.contains("did you mean src/deep/lib.rs?"), "{}", output.content);
+}
+
+#[test]
+fn pipes_and_devices_are_refused_without_waiting() {
+    let session = Session::new();
+    let made = std::process::Command::new("mkfifo").arg(session.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    for path in ["pipe", "/dev/zero"] {
+        assert_eq!(code(&session.call("read", json!({"path": path}))), "file.special");
+    }
+    assert_eq!(code(&session.call("write", json!({"path": "pipe", "content": "x"}))), "file.special");
+}
+
+/// Peak memory, in KiB, of a process of its own that makes one call.
+fn peak(session: &Session, name: &str, arguments: &serde_json::Value) -> (String, u64) {
+    let script = r#""$@"; echo "exit $?"; exec sleep 0"#;
+    let output = std::process::Command::new("bash")
+        .args(["-c", &format!("ulimit -v 600000; {script}"), "bash", PROGRAM, name, &arguments.to_string()])
+        .current_dir(session.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (text, 0)
+}
+
+#[test]
+fn a_file_larger_than_memory_is_read_by_its_window() {
+    let session = Session::new();
+    // Text at the beginning and a hole of 2 GB behind it, under a limit of 600 MB of address space.
+    let path = session.file("big.log", "first line\n".repeat(2000));
+    File::options().write(true).open(path).unwrap().set_len(2 << 30).unwrap();
+    let (text, _) = peak(&session, "read", &json!({"path": "big.log", "limit": 2}));
+    assert!(text.starts_with("1→first line\n2→first line\n[lines 1-2 of 2001; go on with offset 3]"), "{text}");
+    assert!(text.contains("exit 0"), "{text}");
+}

@@ -1,0 +1,108 @@
+//! `glob` and `grep` on real trees.
+
+use serde_json::json;
+use stele_core::SearchMeta;
+
+use crate::{PROGRAM, Session, code};
+
+fn tree() -> Session {
+    let session = Session::new();
+    session.file("src/main.rs", "fn main() {\n    run();\n}\n\nfn run() {}\n");
+    session.file("src/deep/lib.rs", "pub fn run_all() {}\n");
+    session.file("README.md", "run it\n");
+    session.file(".github/ci.yml", "run: test\n");
+    session.file(".gitignore", "target\n*.log\n");
+    session.file("target/out.rs", "fn run() {}\n");
+    session.file("a.log", "run\n");
+    session.file(".git/config", "run\n");
+    session.file("data.bin", b"run\0run\n");
+    session
+}
+
+#[test]
+fn glob_lists_in_a_stable_order_what_git_would_see() {
+    let session = tree();
+    let glob = |arguments| session.call("glob", arguments).content;
+    assert_eq!(glob(json!({"pattern": "*.rs"})), "src/deep/lib.rs\nsrc/main.rs\n[2 files]");
+    assert_eq!(glob(json!({"pattern": "src/*.rs"})), "src/main.rs\n[1 file]");
+    assert_eq!(glob(json!({"pattern": "**/*.{yml,md}"})), ".github/ci.yml\nREADME.md\n[2 files]");
+    assert_eq!(glob(json!({"pattern": "*.rs", "path": "src/deep"})), "src/deep/lib.rs\n[1 file]");
+    assert_eq!(glob(json!({"pattern": "*.py"})), "no file matches *.py");
+    let absolute = session.path().join("src/*.rs");
+    assert_eq!(glob(json!({"pattern": absolute})), "src/main.rs\n[1 file]");
+    assert_eq!(code(&session.call("glob", json!({"pattern": "*.rs", "path": "none"}))), "file.missing");
+    assert_eq!(code(&session.call("glob", json!({"pattern": "a["}))), "tool.value");
+}
+
+#[test]
+fn glob_is_capped_with_a_hint() {
+    let session = Session::new();
+    for number in 0..510 {
+        session.file(&format!("f{number:04}"), "");
+    }
+    let output = session.call("glob", json!({"pattern": "*"}));
+    assert!(output.content.ends_with("f0499\n[500 of 510 files; narrow the pattern or the path]"), "{}", output.content);
+    assert_eq!(output.meta.search, Some(SearchMeta { matches: 500, total: 510, truncated: true }));
+}
+
+#[test]
+fn grep_shows_lines_by_file() {
+    let session = tree();
+    let grep = |arguments| session.call("grep", arguments).content;
+    assert_eq!(
+        grep(json!({"pattern": r"fn \w*run"})),
+        "src/deep/lib.rs\n1: pub fn run_all() {}\n\nsrc/main.rs\n5: fn run() {}\n[2 matches in 2 files]"
+    );
+    assert_eq!(
+        grep(json!({"pattern": "run\\(", "path": "src/main.rs", "context": 1})),
+        "src/main.rs\n1- fn main() {\n2:     run();\n3- }\n4- \n5: fn run() {}\n[2 matches in 1 file]"
+    );
+    assert_eq!(grep(json!({"pattern": "RUN", "case_insensitive": true, "glob": "*.md"})), "README.md\n1: run it\n[1 match in 1 file]");
+    assert_eq!(grep(json!({"pattern": "absent"})), "no match");
+    assert!(grep(json!({"pattern": "run"})).contains(".github/ci.yml\n1: run: test\n"));
+    let output = session.call("grep", json!({"pattern": "a("}));
+    assert_eq!(code(&output), "tool.value");
+    assert!(output.content.contains("unclosed group"), "{}", output.content);
+}
+
+#[test]
+fn grep_marks_a_gap_between_places() {
+    let session = Session::new();
+    session.file("a", "hit\n1\n2\n3\nhit\n");
+    let output = session.call("grep", json!({"pattern": "hit", "context": 1}));
+    assert_eq!(output.content, "a\n1: hit\n2- 1\n--\n4- 3\n5: hit\n[2 matches in 1 file]");
+}
+
+#[test]
+fn grep_is_capped_and_counts_on() {
+    let session = Session::new();
+    session.file("a", "hit\n".repeat(150));
+    session.file("b", "hit\n");
+    let output = session.call("grep", json!({"pattern": "hit", "limit": 2}));
+    assert_eq!(output.content, "a\n1: hit\n2: hit\n[2 of 151 matches in 2 files; narrow the pattern, path or glob]");
+    assert_eq!(code(&session.call("grep", json!({"pattern": "hit", "limit": 1001}))), "tool.value");
+    session.file("long", format!("{}needle{}\n", "x".repeat(5000), "y".repeat(5000)));
+    let output = session.call("grep", json!({"pattern": "needle"}));
+    assert!(output.content.contains("xneedley") && output.content.len() < 600, "{}", output.content);
+}
+
+#[test]
+fn grep_of_large_files_is_bounded_by_its_window() {
+    let session = Session::new();
+    let line = format!("{}\n", "log entry ".repeat(9));
+    let mut big = line.repeat(400_000);
+    big.push_str("needle\n");
+    session.file("a.txt", &big);
+    // One line without an end, longer than any window.
+    session.file("b.txt", "z".repeat(40 << 20));
+    let script = r#"ulimit -v 300000; exec "$@""#;
+    let arguments = json!({"pattern": "needle", "context": 2}).to_string();
+    let output = std::process::Command::new("bash")
+        .args(["-c", script, "bash", PROGRAM, "grep", &arguments])
+        .current_dir(session.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("400001: needle\n[1 match in 1 file]"), "{text} {}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 file could not be searched to the end"), "{text}");
+}

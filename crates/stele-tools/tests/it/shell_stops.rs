@@ -1,0 +1,147 @@
+//! `bash`: time limits, cancels, and the death of the agent. Nothing may be left.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::{PROGRAM, Session, block_on, code, processes_in};
+
+/// Children, a session of their own, a double fork, and one that ignores TERM.
+const STUBBORN: &str = r#"
+    sleep 301 &
+    setsid sleep 302 &
+    (setsid sh -c 'sleep 303 & sleep 304 & exit 0' &)
+    sh -c 'trap "" TERM; while :; do sleep 305; done' &
+    echo started; wait"#;
+
+#[test]
+fn a_time_limit_reaches_grandchildren() {
+    let cases: Vec<Value> = serde_json::from_str(include_str!("cases/grandchild.json")).unwrap();
+    let session = Session::new();
+    let started = Instant::now();
+    let output = session.call("bash", json!({"command": cases[0]["command"], "timeout": 1}));
+    assert!(started.elapsed() < Duration::from_secs(4));
+    assert_eq!(code(&output), "bash.timeout");
+    assert!(output.meta.process.as_ref().unwrap().timed_out);
+    assert!(output.content.contains("the time limit of 1 s was reached"), "{}", output.content);
+    assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+    assert!(session.call("bash", json!({"command": "echo works"})).content.starts_with("works\n"));
+}
+
+#[test]
+fn a_time_limit_reaches_what_left_the_group() {
+    let session = Session::new();
+    let output = session.call("bash", json!({"command": STUBBORN, "timeout": 1}));
+    assert!(output.content.starts_with("started\n"), "{}", output.content);
+    assert!(output.content.contains("nothing of it is left running"), "{}", output.content);
+    assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_cancel_stops_everything_at_once() {
+    let session = Session::new();
+    let (cancel, cancelled) = oneshot::channel::<()>();
+    let cancel = std::sync::Mutex::new(Some(cancel));
+    let at = std::sync::Mutex::new(None);
+    let progress = |text: &str| {
+        if text.contains("started")
+            && let Some(cancel) = cancel.lock().unwrap().take()
+        {
+            *at.lock().unwrap() = Some(Instant::now());
+            cancel.send(()).unwrap();
+        }
+    };
+    let cancelled = async move { cancelled.await.unwrap_or_default() };
+    let output = block_on(session.start("bash", json!({"command": STUBBORN}), cancelled, &progress));
+    assert_eq!(code(&output), "tool.cancelled");
+    assert!(at.lock().unwrap().unwrap().elapsed() < Duration::from_secs(2));
+    assert!(output.content.contains("started\n") && output.content.contains("nothing of it is left running"));
+    assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_command_that_cleans_up_on_term_may_do_so() {
+    let session = Session::new();
+    let command = "trap 'echo cleaned; exit 5' TERM; while :; do sleep 0.05; done";
+    let output = session.call("bash", json!({"command": command, "timeout": 1}));
+    assert!(output.content.starts_with("cleaned\n"), "{}", output.content);
+    assert_eq!(output.meta.process.unwrap().exit, Some(5));
+}
+
+/// Starts an agent of its own whose command and all that descends from it hold a named pipe open.
+/// Returns the agent, once everything runs, and the pipe, which ends when nothing is left.
+fn agent(session: &Session, command: &str) -> (std::process::Child, BufReader<File>) {
+    let pipe = session.path().join("held");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let command = format!("exec 9>held; echo ready >&9; {command}");
+    let agent = Command::new(PROGRAM)
+        .args(["bash", &json!({"command": command}).to_string()])
+        .current_dir(session.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut held = BufReader::new(File::open(pipe).unwrap());
+    let mut line = String::new();
+    held.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    (agent, held)
+}
+
+/// Waits until the pipe ends.
+#[track_caller]
+fn ends(mut held: BufReader<File>) {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || tell.send(held.read_to_end(&mut Vec::new()).is_ok()));
+    assert!(told.recv_timeout(Duration::from_secs(5)).unwrap_or(false), "something still holds the pipe");
+}
+
+#[test]
+fn nothing_outlives_an_agent_that_is_killed() {
+    let session = Session::new();
+    let (mut agent, mut held) = agent(&session, &format!("{STUBBORN} >&9"));
+    let mut line = String::new();
+    // The last descendant tells when all are there.
+    assert!(held.read_line(&mut line).is_ok());
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    ends(held);
+    wait_for_none(&session);
+}
+
+#[test]
+fn the_shell_dies_with_its_supervisor() {
+    let session = Session::new();
+    let (mut agent, held) = agent(&session, "exec sleep 300");
+    // Both at once, as `killall -9` would: first the supervisor, so that it cannot act.
+    let supervisor = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", agent.id())).unwrap();
+    assert!(Command::new("kill").args(["-KILL", supervisor.trim()]).status().unwrap().success());
+    ends(held);
+    let status = agent.wait().unwrap();
+    assert_eq!(status.code(), Some(1), "the agent tells that the supervisor was lost");
+}
+
+#[test]
+fn what_was_left_running_ends_with_the_agent() {
+    let session = Session::new();
+    let (mut agent, held) = agent(&session, "sleep 300 & disown; exit 0");
+    assert_eq!(agent.wait().unwrap().code(), Some(0));
+    ends(held);
+    wait_for_none(&session);
+}
+
+/// The supervisor ends right after what it supervised.
+fn wait_for_none(session: &Session) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while !processes_in(&session.path()).is_empty() && Instant::now() < deadline {
+        thread::yield_now();
+    }
+    assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+}
