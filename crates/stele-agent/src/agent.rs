@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use stele_core::{Call, CallDecision, Millis, Mode, Tool};
-use stele_guard::{Policy, Rule, Workspace};
+use stele_guard::{Layer, List, Policy, Surroundings, Workspace};
 use stele_provider::{Client, Route};
 use stele_store::Store;
 
@@ -40,6 +40,8 @@ pub struct AgentOptions {
     pub routes: Vec<Route>,
     /// Permission rules.
     pub policy: Policy,
+    /// What the rules know about the machine.
+    pub surroundings: Surroundings,
     /// The highest mode that may be set.
     pub highest_mode: Mode,
     /// Whether somebody can be asked.
@@ -107,7 +109,10 @@ impl Agent {
     pub(crate) fn permit(&self, call: &Call, mode: Mode, grants: &[String], workspace: &Workspace) -> CallDecision {
         let mode = mode.min(self.options.highest_mode);
         let mut policy = self.options.policy.clone();
-        policy.grants.extend(grants.iter().enumerate().filter_map(|(at, rule)| Rule::parse(rule, "session", at).ok()));
+        for rule in grants {
+            // A grant was made from a rule that parsed.
+            let _ = policy.add(List::Allow, Layer::Session, rule);
+        }
         stele_guard::decide(call, mode, &policy, workspace)
     }
 }

@@ -122,12 +122,13 @@ impl Driver {
         state: State,
         folder: PathBuf,
         stored: bool,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        let root = crate::instructions::repository_root(&folder);
+        Ok(Self {
             agent: Arc::clone(agent),
             session,
             lineage,
-            workspace: Workspace::new(&crate::instructions::repository_root(&folder), &folder),
+            workspace: Workspace::new(&root, &folder, &agent.options.surroundings)?,
             folder,
             writer,
             state,
@@ -139,7 +140,7 @@ impl Driver {
             updates: mpsc::unbounded_channel(),
             notices: crate::open::notices(),
             partial: Partial::default(),
-        }
+        })
     }
 
     /// The session's id.

@@ -25,6 +25,9 @@ pub enum Error {
     /// The wire cannot express what the configuration asks for.
     #[error("{}: {}", .0.code.code(), .0.message.as_str())]
     Request(stele_core::Failure),
+    /// The folder cannot be resolved.
+    #[error(transparent)]
+    Guard(#[from] stele_guard::Error),
     /// The session's folder is gone.
     #[error("session.folder_gone: the folder {0} is not there any more; create it again, or start a session elsewhere")]
     FolderGone(String),
@@ -38,6 +41,7 @@ impl Error {
             Self::Store(error) => error.code(),
             Self::Log(error) => error.code(),
             Self::UnknownRoute { .. } => "config.unknown_route",
+            Self::Guard(error) => error.code(),
             Self::Request(failure) => failure.code.code(),
             Self::FolderGone(_) => "session.folder_gone",
         }

@@ -47,7 +47,7 @@ impl Driver {
         let session = new_id(agent);
         let cwd = start.folder.display().to_string();
         let writer = agent.store().create(session.clone(), Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
-        let mut driver = Self::new(agent, session.clone(), session, writer, State::new(), start.folder.clone(), false);
+        let mut driver = Self::new(agent, session.clone(), session, writer, State::new(), start.folder.clone(), false)?;
         driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent: None, imported: false })?;
         driver.append(ModeSet { mode: start.mode, by: start.by.clone() })?;
         driver.append(ModelSet { route: start.route.clone(), model: start.model.clone(), by: start.by.clone() })?;
@@ -68,7 +68,7 @@ impl Driver {
             OpenPolicy::Close => close(&state, &partial),
         };
         let folder = folder_of(&state)?;
-        let mut driver = Self::new(agent, session.clone(), lineage, writer, state, folder, true);
+        let mut driver = Self::new(agent, session.clone(), lineage, writer, state, folder, true)?;
         for event in events {
             driver.append(event)?;
         }
@@ -94,7 +94,7 @@ impl Driver {
         let start = Start { cwd: cwd.clone(), created: agent.now(), parent: continued.clone() };
         let writer = agent.store().create(session.clone(), start)?;
         let events = close(&state, "");
-        let mut driver = Self::new(agent, session, lineage, writer, state, folder, false);
+        let mut driver = Self::new(agent, session, lineage, writer, state, folder, false)?;
         driver.append(SessionStarted {
             version: agent.options.version.clone(),
             cwd,
