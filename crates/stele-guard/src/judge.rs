@@ -1,0 +1,481 @@
+//! Judging what a call touches: files, and the steps of a command line.
+
+use std::path::{Path, PathBuf};
+
+use stele_core::Mode;
+
+use crate::builtin::{Reading, prints_its_words, reading};
+use crate::paths::{Place, Workspace};
+use crate::policy::{Access, Layer, Policy, Rule};
+use crate::shell::{self, Script, Step, Word, joined, joined_loosely};
+use crate::wrapper::{Inner, git_globals, git_without_globals, inner};
+
+/// Command lines inside command lines that are followed.
+const SCRIPTS_MAX: usize = 4;
+/// Folders a command line may be in at the same time before it is given up.
+const FOLDERS_MAX: usize = 16;
+
+/// How far something is from being allowed. A later one wins over an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// It is allowed.
+    Allowed,
+    /// Nothing allows it; a rule or a freer mode may.
+    Open,
+    /// It is not certain what it does; a rule for the whole tool or the mode `full` may allow it.
+    Unclear,
+    /// A rule wants a person asked.
+    Asked,
+    /// A refusal may reach it, and that cannot be told from here.
+    Doubtful,
+    /// A rule refuses it.
+    Denied,
+}
+
+/// The level of something, who set it and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    pub(crate) level: Level,
+    pub(crate) by: String,
+    pub(crate) reason: Option<String>,
+}
+
+impl Standing {
+    pub(crate) fn new(level: Level, by: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { level, by: by.into(), reason: Some(reason.into()) }
+    }
+
+    pub(crate) fn allowed(by: impl Into<String>) -> Self {
+        Self { level: Level::Allowed, by: by.into(), reason: None }
+    }
+
+    pub(crate) fn denied(rule: &Rule) -> Self {
+        Self::new(Level::Denied, rule.identity(), format!("{} is denied", rule.text()))
+    }
+
+    fn asked(rule: &Rule) -> Self {
+        Self::new(Level::Asked, rule.identity(), format!("{} asks", rule.text()))
+    }
+
+    fn doubtful(rule: &Rule) -> Self {
+        Self::new(Level::Doubtful, rule.identity(), format!("it may be what {} denies", rule.text()))
+    }
+
+    /// Keeps the further of both; of equals the first, but a rule rather than a built-in reason.
+    pub(crate) fn raise(&mut self, other: Self) {
+        let named = other.level == self.level && self.by.starts_with("builtin:") && !other.by.starts_with("builtin:");
+        if other.level > self.level || named {
+            *self = other;
+        }
+    }
+}
+
+/// The folders a command line may be in; `None` once that cannot be told.
+type Folders = Option<Vec<PathBuf>>;
+
+/// What is judged against.
+pub(crate) struct Judge<'a> {
+    pub(crate) policy: &'a Policy,
+    pub(crate) mode: Mode,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) tool: &'a str,
+}
+
+impl Judge<'_> {
+    /// Judges a file that is read or written, relative to the current folder.
+    pub(crate) fn path(&self, access: Access, path: &str) -> Standing {
+        self.path_from(self.workspace.cwd(), access, path)
+    }
+
+    fn path_from(&self, folder: &Path, access: Access, path: &str) -> Standing {
+        match self.workspace.place(folder, path) {
+            Some(place) => self.file(access, &place),
+            None => Standing::new(Level::Denied, "builtin:path", "the path is a loop of symbolic links"),
+        }
+    }
+
+    fn file(&self, access: Access, place: &Place) -> Standing {
+        let restrains = |rule: &&Rule| rule.restrains(self.tool, access, place, self.workspace);
+        let permits = |rule: &&Rule| rule.permits(self.tool, access, place, self.workspace);
+        if let Some(rule) = self.policy.denies().iter().find(restrains) {
+            return Standing::denied(rule);
+        }
+        if let Some(rule) = self.policy.allows().iter().filter(|rule| rule.layer() == Layer::Session).find(permits) {
+            return Standing::allowed(rule.identity());
+        }
+        if let Some(rule) = self.policy.asks().iter().find(restrains) {
+            return Standing::asked(rule);
+        }
+        if let Some(rule) = self.policy.allows().iter().find(permits) {
+            return Standing::allowed(rule.identity());
+        }
+        let inside = self.workspace.holds(place);
+        let reason = match access {
+            Access::Read if inside => return Standing::allowed("builtin:read-only"),
+            Access::Read => "it reads outside the workspace",
+            Access::Write if !inside => "it writes outside the workspace",
+            Access::Write if self.workspace.protects(place) => "it changes a protected folder",
+            Access::Write if self.mode >= Mode::Edit => return Standing::allowed(format!("mode:{}", self.mode)),
+            Access::Write => "it changes a file",
+        };
+        Standing::new(Level::Open, format!("mode:{}", self.mode), reason)
+    }
+
+    /// Judges a command line.
+    pub(crate) fn command_line(&self, script: &Script) -> Standing {
+        let mut folders = Some(vec![self.workspace.cwd().to_owned()]);
+        // A step that runs again, or later, may run in a folder that a later step changes to.
+        if script.repeats && script.steps.iter().any(changes_folder) {
+            folders = None;
+        }
+        self.script(script, &mut folders, 0)
+    }
+
+    fn script(&self, script: &Script, folders: &mut Folders, depth: usize) -> Standing {
+        let mut standing = Standing::allowed("builtin:read-only");
+        if let Some(why) = script.unclear {
+            standing.raise(self.unclear(why));
+        }
+        if let Some(name) = &script.risky {
+            let reason = format!("it sets {name}, which changes how programs are found or behave");
+            standing.raise(Standing::new(Level::Unclear, "builtin:variable", reason));
+        }
+        for step in &script.steps {
+            standing.raise(match step {
+                Step::Command(words) => self.simple(words, folders, depth),
+                Step::Input(word) => self.target(Access::Read, word, folders),
+                Step::Output(word) => self.target(Access::Write, word, folders),
+            });
+        }
+        standing
+    }
+
+    /// What cannot be read may hide what a rule denies.
+    fn unclear(&self, why: &str) -> Standing {
+        let level =
+            if self.policy.denies().iter().any(Rule::concerns_shell) { Level::Doubtful } else { Level::Unclear };
+        Standing::new(level, "builtin:unclear", why)
+    }
+
+    /// Judges the target of a redirection.
+    fn target(&self, access: Access, word: &Word, folders: &Folders) -> Standing {
+        let Some(path) = word.literal() else {
+            return self.unclear("the target of a redirection is only known when it runs");
+        };
+        let harmless = match access {
+            Access::Read => path == "/dev/null",
+            Access::Write => matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr"),
+        };
+        if harmless {
+            return Standing::allowed("builtin:read-only");
+        }
+        self.path_in(folders, access, &path)
+    }
+
+    /// Judges a path in every folder the command line may be in.
+    fn path_in(&self, folders: &Folders, access: Access, path: &str) -> Standing {
+        match folders {
+            None if !path.starts_with('/') => self.unclear("the folder is only known when it runs"),
+            None => self.path_from(Path::new("/"), access, path),
+            Some(folders) => {
+                let mut standing = Standing::allowed("builtin:read-only");
+                for folder in folders {
+                    standing.raise(self.path_from(folder, access, path));
+                }
+                standing
+            }
+        }
+    }
+
+    /// Judges one simple command and what it runs.
+    fn simple(&self, words: &[Word], folders: &mut Folders, depth: usize) -> Standing {
+        let name = words.first().and_then(Word::literal);
+        let mut floor = Standing::allowed("builtin:read-only");
+        if name.is_none() {
+            floor.raise(self.unclear("the program's name is only known when it runs"));
+        }
+        self.rules_over(words, &mut floor);
+
+        // What it runs besides itself.
+        let mut through: Option<Standing> = None;
+        let inner = inner(words);
+        let alone = inner.len() == 1;
+        for inner in inner {
+            let (standing, transparent) = match inner {
+                Inner::Command { words, transparent, risky } => {
+                    let mut standing = self.simple(&words, folders, depth);
+                    if let Some(name) = risky {
+                        let reason = format!("it sets {name}, which changes how programs are found or behave");
+                        standing.raise(Standing::new(Level::Unclear, "builtin:variable", reason));
+                    }
+                    (standing, transparent)
+                }
+                Inner::Script { text, transparent } if depth < SCRIPTS_MAX => {
+                    let script = shell::parse(&text);
+                    if script.repeats && script.steps.iter().any(changes_folder) {
+                        *folders = None;
+                    }
+                    (self.script(&script, folders, depth + 1), transparent)
+                }
+                Inner::Script { .. } | Inner::Opaque => {
+                    *folders = None;
+                    (self.hidden("it runs commands that cannot be read from here"), false)
+                }
+                Inner::Launcher => (self.launched(&words[1..], depth), false),
+            };
+            if standing.level > Level::Open {
+                floor.raise(standing);
+            } else if alone && transparent {
+                through = Some(standing);
+            }
+        }
+
+        let read = reading(words).filter(|_| name.as_deref().is_some_and(|name| !self.workspace.brings(name)));
+        let read = read.map(|read| self.reads(&read, folders));
+        match &read {
+            // A refusal of what it reads holds whatever else allows the command.
+            Some(standing) if standing.level > Level::Open => floor.raise(standing.clone()),
+            Some(_) => {}
+            None => self.names_denied_files(words, folders, &mut floor),
+        }
+        let entered = (name.as_deref() == Some("cd")).then(|| self.enters(words, folders));
+        if floor.level > Level::Open {
+            return floor;
+        }
+        if let Some(rule) = self.allows(words, folders) {
+            return Standing::allowed(rule.identity());
+        }
+        if let Some(through) = through.filter(|through| through.level == Level::Allowed) {
+            return through;
+        }
+        entered.or(read).unwrap_or_else(|| {
+            let reason = match &name {
+                Some(name) => format!("no rule allows `{}`", shown(name, words)),
+                None => "no rule allows it".to_owned(),
+            };
+            Standing::new(Level::Open, format!("mode:{}", self.mode), reason)
+        })
+    }
+
+    /// Something hidden matters when a rule might refuse or ask about it.
+    fn hidden(&self, why: &str) -> Standing {
+        let asks = self.policy.asks().iter().any(Rule::concerns_shell);
+        let denies = self.policy.denies().iter().any(Rule::concerns_shell);
+        let level = match (denies, asks) {
+            (true, _) => Level::Doubtful,
+            (false, true) => Level::Unclear,
+            (false, false) => Level::Open,
+        };
+        Standing::new(level, "builtin:unclear", why)
+    }
+
+    /// Deny and ask rules over every form of the command.
+    fn rules_over(&self, words: &[Word], floor: &mut Standing) {
+        let forms = forms(words);
+        let exact: Vec<_> = forms.iter().map(|form| joined(form)).collect();
+        let loose: Vec<_> = forms.iter().map(|form| joined_loosely(form)).collect();
+        for rule in self.policy.denies() {
+            let Some(pattern) = rule.command() else { continue };
+            if exact.iter().any(|form| pattern.covers(form)) {
+                floor.raise(Standing::denied(rule));
+            } else if loose.iter().any(|form| pattern.touches(form)) {
+                floor.raise(Standing::doubtful(rule));
+            }
+        }
+        let granted = self.policy.allows().iter().filter(|rule| rule.layer() == Layer::Session);
+        let granted = granted.filter_map(Rule::command).any(|pattern| pattern.covers(&joined(words)));
+        for rule in self.policy.asks().iter().filter(|_| !granted) {
+            let Some(pattern) = rule.command() else { continue };
+            if exact.iter().any(|form| pattern.covers(form)) || loose.iter().any(|form| pattern.touches(form)) {
+                floor.raise(Standing::asked(rule));
+            }
+        }
+    }
+
+    /// A launcher runs some of its words: any of them may be the command.
+    fn launched(&self, words: &[Word], depth: usize) -> Standing {
+        let mut worst = self.hidden_if_unknown(words);
+        for at in 0..words.len() {
+            let mut standing = Standing::allowed("builtin:read-only");
+            self.rules_over(&words[at..], &mut standing);
+            let text = words[at].literal().filter(|text| text.contains([' ', ';', '&', '|', '\n']));
+            if let Some(text) = text.filter(|_| depth < SCRIPTS_MAX) {
+                standing.raise(self.script(&shell::parse(&text), &mut None, depth + 1));
+            }
+            // Which of the words it runs is a guess, and a guess asks.
+            if standing.level >= Level::Asked {
+                let level = standing.level.min(Level::Doubtful);
+                worst.raise(Standing { level, ..standing });
+            }
+        }
+        worst
+    }
+
+    fn hidden_if_unknown(&self, words: &[Word]) -> Standing {
+        if words.iter().any(|word| word.literal().is_none()) {
+            self.hidden("it runs commands that cannot be read from here")
+        } else {
+            Standing::new(Level::Open, format!("mode:{}", self.mode), "it runs another program")
+        }
+    }
+
+    /// The first allow rule over the command as it is written, or over git without its global options
+    /// when they stay in the workspace.
+    fn allows(&self, words: &[Word], folders: &Folders) -> Option<&Rule> {
+        let mut forms = vec![joined(words)];
+        if let Some(stripped) = git_without_globals(words) {
+            let globals = git_globals(words);
+            let stays = !globals.configures && !globals.elsewhere && self.stays(&globals.folders, folders).is_some();
+            if stays && words.first().and_then(Word::literal).as_deref() == Some("git") {
+                forms.push(joined(&stripped));
+            }
+        }
+        self.policy
+            .allows()
+            .iter()
+            .find(|rule| rule.command().is_some_and(|pattern| forms.iter().any(|form| pattern.covers(form))))
+    }
+
+    /// The folders after entering these one after the other, when all lie in the workspace.
+    fn stays(&self, entered: &[String], folders: &Folders) -> Option<Vec<PathBuf>> {
+        let mut current = folders.clone()?;
+        for entered in entered {
+            current = current
+                .iter()
+                .map(|folder| {
+                    let place = self.workspace.place(folder, entered)?;
+                    self.workspace.holds(&place).then_some(place.resolved)
+                })
+                .collect::<Option<Vec<_>>>()?;
+        }
+        Some(current)
+    }
+
+    /// Judges what a known reader reads.
+    fn reads(&self, read: &Reading, folders: &Folders) -> Standing {
+        let outside = || Standing::new(Level::Open, format!("mode:{}", self.mode), "it reads outside the workspace");
+        let folders = match (read.folders.is_empty(), folders) {
+            (true, folders) => folders.clone(),
+            (false, _) => match self.stays(&read.folders, folders) {
+                Some(folders) => Some(folders),
+                None => return outside(),
+            },
+        };
+        let mut standing = match &folders {
+            Some(_) => Standing::allowed("builtin:read-only"),
+            // Without a path it reads the current folder, wherever that is.
+            None if prints_nothing_of_the_folder(read) => outside(),
+            None => Standing::allowed("builtin:read-only"),
+        };
+        for path in read.paths.iter().filter(|path| path.as_str() != "/dev/null") {
+            standing.raise(self.path_in(&folders, Access::Read, path));
+        }
+        standing
+    }
+
+    /// A command that is no known reader and names a file that a rule denies.
+    fn names_denied_files(&self, words: &[Word], folders: &Folders, floor: &mut Standing) {
+        if prints_its_words(words) {
+            return;
+        }
+        for access in [Access::Read, Access::Write] {
+            for rule in self.policy.denies() {
+                let candidates = words.iter().skip(1).filter_map(Word::literal);
+                for word in candidates {
+                    let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
+                    let folders = folders.as_deref().unwrap_or_default();
+                    let named = folders.iter().filter_map(|folder| self.workspace.place(folder, value)).any(|place| {
+                        !value.is_empty()
+                            && rule.is_about_paths()
+                            && rule.restrains(self.tool, access, &place, self.workspace)
+                    });
+                    if named {
+                        floor.raise(Standing::doubtful(rule));
+                    }
+                }
+            }
+        }
+    }
+
+    /// `cd`: the folders it may lead to are added to those the command line may be in.
+    fn enters(&self, words: &[Word], folders: &mut Folders) -> Standing {
+        let unknown =
+            Standing::new(Level::Open, format!("mode:{}", self.mode), "it changes to a folder outside the workspace");
+        let target = match words {
+            [_, target] => target.literal().filter(|target| !target.starts_with('-')),
+            _ => None,
+        };
+        let (Some(target), Some(current)) = (target, folders.as_mut()) else {
+            *folders = None;
+            return unknown;
+        };
+        let mut inside = true;
+        let mut entered = Vec::new();
+        for folder in current.iter() {
+            match self.workspace.place(folder, &target) {
+                Some(place) => {
+                    inside &= self.workspace.holds(&place);
+                    // The shell follows `..` in the path as it was written, programs in the real one.
+                    entered.extend([place.written, place.resolved]);
+                }
+                None => inside = false,
+            }
+        }
+        for folder in entered {
+            if !current.contains(&folder) {
+                current.push(folder);
+            }
+        }
+        if current.len() > FOLDERS_MAX {
+            *folders = None;
+            return unknown;
+        }
+        if inside { Standing::allowed("builtin:read-only") } else { unknown }
+    }
+}
+
+fn changes_folder(step: &Step) -> bool {
+    let Step::Command(words) = step else { return false };
+    words
+        .iter()
+        .filter_map(Word::literal)
+        .any(|word| matches!(word.as_str(), "cd" | "pushd" | "popd" | "eval" | "source" | "."))
+}
+
+/// True when no path was given, so that the current folder is what is read.
+fn prints_nothing_of_the_folder(read: &Reading) -> bool {
+    read.paths.is_empty()
+}
+
+/// The forms in which a refusal looks at a command: as it is written, by the bare name of a
+/// program that is spelled as a path, and without git's global options.
+fn forms(words: &[Word]) -> Vec<Vec<Word>> {
+    let mut forms = vec![words.to_vec()];
+    if let Some(stripped) = git_without_globals(words) {
+        forms.push(stripped);
+    }
+    let bare: Vec<Vec<Word>> = forms
+        .iter()
+        .filter_map(|form| {
+            let name = form.first()?.literal()?;
+            let base = name.rsplit('/').next().filter(|base| *base != name)?;
+            let mut bare = form.clone();
+            bare[0] = Word::certain(base);
+            Some(bare)
+        })
+        .collect();
+    forms.extend(bare);
+    forms
+}
+
+/// The program and what may be its subcommand, short enough for a sentence.
+fn shown(name: &str, words: &[Word]) -> String {
+    let subcommand = words.get(1).and_then(Word::literal).filter(|word| {
+        word.len() <= 24 && word.chars().all(|character| character.is_ascii_lowercase() || character == '-')
+    });
+    let name: String = name.chars().filter(|character| !character.is_control()).take(40).collect();
+    match subcommand {
+        Some(subcommand) => format!("{name} {subcommand}"),
+        None => name,
+    }
+}

@@ -1,0 +1,136 @@
+//! What holds for every command.
+
+use proptest::prelude::*;
+use stele_core::{Mode, Verdict};
+
+use crate::Scene;
+
+fn allowed_command() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(vec![
+        "git status",
+        "ls -la src",
+        "echo 'a b'",
+        "cargo test -p x",
+        "CI=1 cargo test",
+        "cat a | wc -l",
+    ])
+}
+
+/// Ways to put a second command beside or inside a first one.
+const COMPOSITIONS: &[&str] = &[
+    "A ; B",
+    "A && B",
+    "A || B",
+    "A | B",
+    "A |& B",
+    "A & B",
+    "A\nB",
+    "B; A",
+    "B && A",
+    "echo $(B)",
+    "echo `B`",
+    "echo \"x $(B) y\"",
+    "(A; B)",
+    "{ A; B; }",
+    "if A; then B; fi",
+    "while A; do B; done",
+    "f() { B; }; A; f",
+    "cat <(B)",
+    "x=$(B) A",
+    "! B",
+    "A; time B",
+    "echo ${x:-$(B)}",
+    "cat <<EOF\n$(B)\nEOF",
+    "A;B",
+    "A&&B",
+    "A|B",
+    "case x in x) B;; esac",
+    "for x in $(B); do A; done",
+    "A # x\nB",
+    "A \\\n && B",
+    "[ -n \"$(B)\" ]",
+    "B > /dev/null",
+    "2>&1 B",
+    "A 2>/dev/null; B",
+    "cat <<< \"$(B)\"",
+    "A&B",
+    "until B; do A; done",
+    "export X=$(B)",
+    "time ! B",
+    "time -p B",
+];
+
+const SPELLINGS: &[&str] = &[
+    "rm x",
+    "r''m x",
+    "\\rm x",
+    "\"rm\" x",
+    "'r'm x",
+    "/bin/rm x",
+    "env rm x",
+    "CI=1 rm x",
+    "sh -c 'rm x'",
+    "eval rm x",
+    "command rm x",
+    "timeout 5 rm x",
+    "sudo rm x",
+    "xargs rm",
+    "nice rm x",
+    "$(echo rm) x",
+    "$R x",
+    "r$E x",
+];
+
+proptest! {
+    #[test]
+    fn one_forbidden_command_is_enough(
+        allowed in allowed_command(),
+        composition in proptest::sample::select(COMPOSITIONS),
+        spelling in proptest::sample::select(SPELLINGS),
+        outer in proptest::sample::select(COMPOSITIONS),
+        nested in any::<bool>(),
+        mode in proptest::sample::select(vec![Mode::Ask, Mode::Edit, Mode::Full]),
+    ) {
+        let mut command = composition.replace('A', allowed).replace('B', spelling);
+        if nested {
+            command = outer.replace('A', allowed).replace('B', &command);
+        }
+        let scene = Scene::new(mode).allow(&["bash(git *)", "bash(cargo *)", "bash(echo *)"]).deny(&["bash(rm *)"]);
+        let decision = scene.bash(&command);
+        prop_assert_ne!(decision.verdict, Verdict::Allow, "{}: {:?}", command, decision);
+    }
+
+    #[test]
+    fn a_command_that_no_rule_names_is_never_allowed_by_company(
+        allowed in allowed_command(),
+        composition in proptest::sample::select(COMPOSITIONS),
+    ) {
+        let command = composition.replace('A', allowed).replace('B', "frobnicate x");
+        let scene = Scene::new(Mode::Edit).allow(&["bash(git *)", "bash(cargo *)", "bash(echo *)"]);
+        prop_assert_eq!(scene.bash(&command).verdict, Verdict::Ask, "{}", command);
+    }
+
+    #[test]
+    fn any_text_gets_a_verdict(text in "[ -~\n\té]{0,60}", path in "\\PC{0,20}") {
+        let scene = Scene::new(Mode::Ask).deny(&["bash(rm *)", "read(x/**)"]).allow(&["bash(git *)"]);
+        let _ = scene.bash(&text);
+        let _ = scene.read(&path);
+        let _ = scene.write(&path);
+    }
+
+    #[test]
+    fn always_grants_what_was_asked(
+        name in proptest::sample::select(vec!["cargo", "git", "npm", "make", "python3", "rm", "timeout 5 cargo", "env A=b go"]),
+        words in proptest::collection::vec("[a-z-]{1,6}|'a b'|\\./x|run", 0..4),
+    ) {
+        let command = format!("{name} {}", words.join(" "));
+        let scene = Scene::new(Mode::Ask);
+        let decision = scene.bash(&command);
+        if let Some(rule) = &decision.always {
+            prop_assert_eq!(decision.verdict, Verdict::Ask);
+            let granted = scene.grant(&[rule]);
+            prop_assert_eq!(granted.bash(&command).verdict, Verdict::Allow, "{} by {}", command, rule);
+            prop_assert_ne!(granted.bash(&format!("{command}; frobnicate")).verdict, Verdict::Allow);
+        }
+    }
+}
