@@ -46,7 +46,8 @@ impl Driver {
     pub fn create(agent: &Arc<Agent>, start: &SessionStart) -> Result<Self> {
         let session = new_id(agent);
         let cwd = start.folder.display().to_string();
-        let writer = agent.store().create(session.clone(), Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
+        let writer =
+            agent.store().create(session.clone(), Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
         let mut driver = Self::new(agent, session.clone(), session, writer, State::new(), start.folder.clone(), false)?;
         driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent: None, imported: false })?;
         driver.append(ModeSet { mode: start.mode, by: start.by.clone() })?;

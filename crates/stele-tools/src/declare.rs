@@ -40,11 +40,8 @@ impl<A: DeserializeOwned + JsonSchema> Declared<A> {
     pub(crate) fn parse(&self, arguments: &str) -> Result<A> {
         // Some models send nothing at all where every field is optional.
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-        let wrong = |problem: String| Error::Arguments {
-            tool: self.spec.name.clone(),
-            problem,
-            shape: self.shape.sketch(),
-        };
+        let wrong =
+            |problem: String| Error::Arguments { tool: self.spec.name.clone(), problem, shape: self.shape.sketch() };
         let value: Value = parse_lenient(arguments.as_bytes())
             .map_err(|error| wrong(format!("the arguments are not valid JSON ({error})")))?;
         self.shape.check(&value, "").map_err(wrong)?;

@@ -163,7 +163,8 @@ fn count_changed(old: &[u8], new: &[u8]) -> (u32, u32) {
     let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
     let lines = |bytes: &[u8]| {
         let changed = &bytes[..bytes.len() - tail];
-        let count = memchr::memchr_iter(b'\n', changed).count() + usize::from(!changed.is_empty() && !changed.ends_with(b"\n"));
+        let count =
+            memchr::memchr_iter(b'\n', changed).count() + usize::from(!changed.is_empty() && !changed.ends_with(b"\n"));
         u32::try_from(count).unwrap_or(u32::MAX)
     };
     (lines(new), lines(old))

@@ -59,9 +59,11 @@ impl Shape {
     /// Keeps what is portable of a generated schema. "Or null" is dropped: an optional field is one
     /// that is not required.
     fn from_value(value: &Value) -> Self {
-        if let Some(inner) = value.get("anyOf").and_then(Value::as_array).and_then(|any| {
-            any.iter().find(|inner| inner.get("type").and_then(Value::as_str) != Some("null"))
-        }) {
+        if let Some(inner) = value
+            .get("anyOf")
+            .and_then(Value::as_array)
+            .and_then(|any| any.iter().find(|inner| inner.get("type").and_then(Value::as_str) != Some("null")))
+        {
             let mut shape = Self::from_value(inner);
             if let Some(text) = description(value) {
                 shape.description = Some(text);
@@ -159,9 +161,9 @@ impl Shape {
 }
 
 fn strings(value: Option<&Value>) -> Vec<String> {
-    value.and_then(Value::as_array).map_or_else(Vec::new, |list| {
-        list.iter().filter_map(|value| value.as_str().map(ToOwned::to_owned)).collect()
-    })
+    value
+        .and_then(Value::as_array)
+        .map_or_else(Vec::new, |list| list.iter().filter_map(|value| value.as_str().map(ToOwned::to_owned)).collect())
 }
 
 /// A description, in one line: doc comments are wrapped for the reader of the code.

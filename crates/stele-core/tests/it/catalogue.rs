@@ -79,6 +79,9 @@ fn the_documents_describe_what_this_build_writes() {
             std::fs::write(&path, &content).unwrap();
         }
         let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == content, "docs/{file} is not up to date: run STELE_UPDATE_DOCS=1 cargo test --workspace catalogue");
+        assert!(
+            found == content,
+            "docs/{file} is not up to date: run STELE_UPDATE_DOCS=1 cargo test --workspace catalogue"
+        );
     }
 }

@@ -39,7 +39,8 @@ fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
     let tools = builtin(&options);
     let tool = tools.iter().find(|tool| *name == *tool.spec().name).ok_or("there is no such tool")?;
     let cwd = env::current_dir().map_err(|error| error.to_string())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let output = runtime.block_on(tool.run(Invocation {
         call: CallId(1),
         arguments: json,

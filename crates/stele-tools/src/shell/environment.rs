@@ -4,20 +4,91 @@ use std::ffi::OsString;
 
 /// Variables that are passed on; a `*` at the end stands for any rest.
 const ALLOWED: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "XDG_*", "HOSTNAME",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "XDG_*",
+    "HOSTNAME",
     // Proxies and certificates.
-    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
     // Where tools and toolchains live.
-    "CARGO_HOME", "CARGO_TARGET_DIR", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "GOPATH", "GOROOT", "GOPROXY",
-    "GOFLAGS", "GOCACHE", "GOMODCACHE", "JAVA_HOME", "MAVEN_OPTS", "GRADLE_USER_HOME", "ANDROID_HOME", "NVM_DIR",
-    "NODE_PATH", "NODE_OPTIONS", "PNPM_HOME", "BUN_INSTALL", "DENO_DIR", "VOLTA_HOME", "VIRTUAL_ENV", "CONDA_*",
-    "PYENV_ROOT", "PYTHONPATH", "PIP_INDEX_URL", "UV_*", "POETRY_HOME", "RBENV_ROOT", "GEM_HOME", "GEM_PATH",
-    "BUNDLE_PATH", "DOTNET_ROOT", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_*", "NIX_*", "PKG_CONFIG_PATH",
-    "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "MAKEFLAGS",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "RUSTFLAGS",
+    "GOPATH",
+    "GOROOT",
+    "GOPROXY",
+    "GOFLAGS",
+    "GOCACHE",
+    "GOMODCACHE",
+    "JAVA_HOME",
+    "MAVEN_OPTS",
+    "GRADLE_USER_HOME",
+    "ANDROID_HOME",
+    "NVM_DIR",
+    "NODE_PATH",
+    "NODE_OPTIONS",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "VOLTA_HOME",
+    "VIRTUAL_ENV",
+    "CONDA_*",
+    "PYENV_ROOT",
+    "PYTHONPATH",
+    "PIP_INDEX_URL",
+    "UV_*",
+    "POETRY_HOME",
+    "RBENV_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "BUNDLE_PATH",
+    "DOTNET_ROOT",
+    "ASDF_DIR",
+    "ASDF_DATA_DIR",
+    "MISE_*",
+    "NIX_*",
+    "PKG_CONFIG_PATH",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "CPATH",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
     // Agents that hold keys, but not the keys.
-    "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "GNUPGHOME", "DOCKER_HOST", "KUBECONFIG", "DISPLAY", "WAYLAND_DISPLAY",
-    "DBUS_SESSION_BUS_ADDRESS", "CI",
+    "SSH_AUTH_SOCK",
+    "GPG_AGENT_INFO",
+    "GNUPGHOME",
+    "DOCKER_HOST",
+    "KUBECONFIG",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "CI",
 ];
 
 /// Variables that are set: nothing pages, nothing colours, nothing prompts, nothing opens an editor.
@@ -67,11 +138,20 @@ mod tests {
 
     #[test]
     fn only_what_is_allowed_is_passed_on() {
-        let inherited: Vec<(OsString, OsString)> =
-            ["PATH", "ANTHROPIC_API_KEY", "LC_ALL", "UV_PUBLISH_TOKEN", "UV_CACHE_DIR", "TERM", "MY_APP", "MY_KEY", "EDITOR"]
-                .iter()
-                .map(|name| (OsString::from(name), OsString::from("x")))
-                .collect();
+        let inherited: Vec<(OsString, OsString)> = [
+            "PATH",
+            "ANTHROPIC_API_KEY",
+            "LC_ALL",
+            "UV_PUBLISH_TOKEN",
+            "UV_CACHE_DIR",
+            "TERM",
+            "MY_APP",
+            "MY_KEY",
+            "EDITOR",
+        ]
+        .iter()
+        .map(|name| (OsString::from(name), OsString::from("x")))
+        .collect();
         let names = |pass: &[String]| -> Vec<String> {
             environment(&inherited, pass)
                 .into_iter()

@@ -193,7 +193,11 @@ fn launch(parent: i32, command: &OsStr) -> ExitCode {
 pub(crate) fn direct(command: &OsStr) -> Command {
     let mut shell = Command::new("sh");
     // The first shell there is; the command is passed as data.
-    shell.arg("-c").arg(r#"command -v bash >/dev/null && exec bash -c "$1"; exec sh -c "$1""#).arg("stele").arg(command);
+    shell
+        .arg("-c")
+        .arg(r#"command -v bash >/dev/null && exec bash -c "$1"; exec sh -c "$1""#)
+        .arg("stele")
+        .arg(command);
     shell.stdin(Stdio::null()).process_group(0);
     shell
 }

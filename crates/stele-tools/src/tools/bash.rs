@@ -53,7 +53,9 @@ impl Bash {
         let Some(seconds) = arguments.timeout else { return Ok(Duration::from_millis(self.default_ms)) };
         let most = limits::SHELL_MS.hard / 1000;
         if seconds == 0 || seconds > most {
-            return Err(Error::Value(format!("timeout = {seconds} is out of bounds: at least 1, at most {most} seconds")));
+            return Err(Error::Value(format!(
+                "timeout = {seconds} is out of bounds: at least 1, at most {most} seconds"
+            )));
         }
         Ok(Duration::from_secs(seconds))
     }
@@ -81,7 +83,10 @@ impl Tool for Bash {
     fn call_card(&self, arguments: &str, _: &Path) -> CallCard {
         let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Execute) };
         let title = arguments.description.filter(|text| !text.trim().is_empty());
-        CallCard::Terminal { title: card::title(title.as_ref().unwrap_or(&arguments.command)), command: arguments.command }
+        CallCard::Terminal {
+            title: card::title(title.as_ref().unwrap_or(&arguments.command)),
+            command: arguments.command,
+        }
     }
 
     fn result_card(&self, _: &str, content: &str, meta: &ResultMeta) -> ResultCard {
@@ -248,7 +253,17 @@ mod tests {
         for line in ["a | b", "x; a | b", "a 2>&1 | tail -n 1", "a |& b\n", "a && b | c;"] {
             assert!(ends_in_pipeline(line), "{line}");
         }
-        for line in ["a", "a || b", "a | b; c", "a | b && c", "echo 'a | b'", "echo \"a \\\" | b\"", "a >| b", "a \\| b", "a | b &"] {
+        for line in [
+            "a",
+            "a || b",
+            "a | b; c",
+            "a | b && c",
+            "echo 'a | b'",
+            "echo \"a \\\" | b\"",
+            "a >| b",
+            "a \\| b",
+            "a | b &",
+        ] {
             assert!(!ends_in_pipeline(line), "{line}");
         }
     }

@@ -74,7 +74,8 @@ impl Tool for Glob {
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
         let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Search) };
-        let place = arguments.path.as_deref().map_or_else(String::new, |path| format!(" in {}", card::relative(path, cwd)));
+        let place =
+            arguments.path.as_deref().map_or_else(String::new, |path| format!(" in {}", card::relative(path, cwd)));
         CallCard::Generic {
             title: card::title(&format!("Glob {}{place}", arguments.pattern)),
             kind: CardKind::Search,

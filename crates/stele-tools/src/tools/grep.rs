@@ -138,8 +138,7 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
         .size_limit(COMPILED)
         .build(&arguments.pattern)
         .map_err(|error| Error::Value(format!("the pattern is not a valid regular expression: {error}")))?;
-    let glob =
-        arguments.glob.as_ref().map(|glob| walk::Pattern::new(glob, !glob.contains('/'))).transpose()?;
+    let glob = arguments.glob.as_ref().map(|glob| walk::Pattern::new(glob, !glob.contains('/'))).transpose()?;
     let base = place.find(arguments.path.as_deref().unwrap_or("."))?.path;
 
     let context = usize::try_from(context).unwrap_or(0);
@@ -204,7 +203,11 @@ fn output(found: Found<'_>, files: u64, failed: u64) -> ToolOutput {
         let _ = write!(text, "\n[{} could not be searched to the end]", plural(failed, "file", "s"));
     }
     let search = SearchMeta { matches: found.shown, total: found.total, truncated };
-    ToolOutput { content: text, meta: ResultMeta { search: Some(search), ..ResultMeta::default() }, ..ToolOutput::default() }
+    ToolOutput {
+        content: text,
+        meta: ResultMeta { search: Some(search), ..ResultMeta::default() },
+        ..ToolOutput::default()
+    }
 }
 
 /// What was found so far.
@@ -260,7 +263,8 @@ impl Sink for Found<'_> {
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> std::io::Result<bool> {
         use grep_matcher::Matcher as _;
         self.total += 1;
-        self.full |= self.shown >= self.most || self.text.len() + self.block.len() + self.file.len() + LINE > self.limit;
+        self.full |=
+            self.shown >= self.most || self.text.len() + self.block.len() + self.file.len() + LINE > self.limit;
         if !self.full {
             let at = self.matcher.find(found.bytes()).ok().flatten().map(|found| found.start());
             self.line(found.line_number(), ':', found.bytes(), at);

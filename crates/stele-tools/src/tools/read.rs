@@ -89,12 +89,9 @@ impl Tool for Read {
 
     fn result_card(&self, _: &str, content: &str, meta: &ResultMeta) -> ResultCard {
         match (&meta.read, meta.files.first()) {
-            (Some(read), Some(file)) => ResultCard::Read {
-                path: file.path.clone(),
-                offset: read.offset,
-                lines: read.lines,
-                total: read.total,
-            },
+            (Some(read), Some(file)) => {
+                ResultCard::Read { path: file.path.clone(), offset: read.offset, lines: read.lines, total: read.total }
+            }
             _ => ResultCard::Generic { content: content.to_owned() },
         }
     }
@@ -223,7 +220,8 @@ impl Window {
                 // Behind the window only line ends matter.
                 self.total += memchr::memchr_iter(b'\n', bytes).count() as u64;
                 let rest = memchr::memrchr(b'\n', bytes).map_or(bytes, |at| &bytes[at + 1..]);
-                self.length = if rest.len() == bytes.len() { self.length + rest.len() as u64 } else { rest.len() as u64 };
+                self.length =
+                    if rest.len() == bytes.len() { self.length + rest.len() as u64 } else { rest.len() as u64 };
                 return;
             }
             let end = memchr::memchr(b'\n', bytes);

@@ -69,7 +69,8 @@ fn subjects_are_what_the_model_wrote() {
 
 #[test]
 fn cards_are_short_and_their_places_absolute() {
-    let title = |name: &str, arguments: &str| tool(&options(), name).call_card(arguments, Path::new("/w")).title().to_owned();
+    let title =
+        |name: &str, arguments: &str| tool(&options(), name).call_card(arguments, Path::new("/w")).title().to_owned();
     assert_eq!(title("read", r#"{"path":"src/a.rs","offset":5,"limit":4}"#), "Read src/a.rs (5 - 8)");
     assert_eq!(title("read", r#"{"path":"/w/src/a.rs"}"#), "Read src/a.rs");
     assert_eq!(title("edit", r#"{"path":"a","edits":[]}"#), "Edit a");

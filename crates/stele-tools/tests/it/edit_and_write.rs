@@ -62,7 +62,9 @@ fn a_hard_link_is_named_as_the_reason_for_writing_in_place() {
     let session = Session::new();
     let path = session.file("a", "a long line\n");
     fs::hard_link(path, session.path().join("b")).unwrap();
-    assert!(edit(&session, "a", "a long line", "x").content.contains("written in place, since it has other hard links"));
+    assert!(
+        edit(&session, "a", "a long line", "x").content.contains("written in place, since it has other hard links")
+    );
     assert_eq!(session.content("b"), "x\n");
 }
 

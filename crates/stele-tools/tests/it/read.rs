@@ -26,10 +26,7 @@ fn a_window_says_how_to_go_on() {
     let text: String = (1..=120).map(|number| format!("line {number}\r\n")).collect();
     session.file("a.txt", text);
     let output = session.call("read", json!({"path": "a.txt", "offset": 5, "limit": 2}));
-    assert_eq!(
-        output.content,
-        "5→line 5\n6→line 6\n[lines 5-6 of 120; go on with offset 7; line ends are CRLF]\n"
-    );
+    assert_eq!(output.content, "5→line 5\n6→line 6\n[lines 5-6 of 120; go on with offset 7; line ends are CRLF]\n");
     let output = session.call("read", json!({"path": "a.txt", "offset": 121}));
     assert_eq!(code(&output), "read.past_end");
     assert!(output.content.contains("120 lines"));

@@ -41,7 +41,11 @@ fn glob_is_capped_with_a_hint() {
         session.file(&format!("f{number:04}"), "");
     }
     let output = session.call("glob", json!({"pattern": "*"}));
-    assert!(output.content.ends_with("f0499\n[500 of 510 files; narrow the pattern or the path]"), "{}", output.content);
+    assert!(
+        output.content.ends_with("f0499\n[500 of 510 files; narrow the pattern or the path]"),
+        "{}",
+        output.content
+    );
     assert_eq!(output.meta.search, Some(SearchMeta { matches: 500, total: 510, truncated: true }));
 }
 
@@ -57,7 +61,10 @@ fn grep_shows_lines_by_file() {
         grep(json!({"pattern": "run\\(", "path": "src/main.rs", "context": 1})),
         "src/main.rs\n1- fn main() {\n2:     run();\n3- }\n4- \n5: fn run() {}\n[2 matches in 1 file]"
     );
-    assert_eq!(grep(json!({"pattern": "RUN", "case_insensitive": true, "glob": "*.md"})), "README.md\n1: run it\n[1 match in 1 file]");
+    assert_eq!(
+        grep(json!({"pattern": "RUN", "case_insensitive": true, "glob": "*.md"})),
+        "README.md\n1: run it\n[1 match in 1 file]"
+    );
     assert_eq!(grep(json!({"pattern": "absent"})), "no match");
     assert!(grep(json!({"pattern": "run"})).contains(".github/ci.yml\n1: run: test\n"));
     let output = session.call("grep", json!({"pattern": "a("}));

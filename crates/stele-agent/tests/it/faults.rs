@@ -1,0 +1,205 @@
+//! Providers that fail, stall and lie; turns that are stopped.
+
+use std::time::Duration;
+
+use serde_json::json;
+use stele_agent::{Command, Notice, OpenPolicy, Until};
+use stele_core::limits::{LimitKind, TurnLimits};
+use stele_core::{By, EndReason, Event, Source, Stop, Wire};
+use stele_testkit::{Behaviour, Cut, Fault, FaultKind, Say, Script};
+use tokio::sync::mpsc;
+
+use crate::stage::{Stage, ask, bash, events, prompt};
+
+#[tokio::test]
+async fn what_passes_is_tried_again_with_the_same_bytes() {
+    for (wire, fault) in [
+        (Wire::AnthropicMessages, FaultKind::status(529)),
+        (Wire::OpenaiChat, FaultKind::status(503)),
+        (Wire::OpenaiResponses, FaultKind::Truncate { at: Cut::Events(3) }),
+        (Wire::Gemini, FaultKind::Reset { at: Cut::Start }),
+        (Wire::AnthropicMessages, FaultKind::ErrorEvent { at: Cut::Events(2), status: 529, message: "busy".into() }),
+    ] {
+        let script = Script::new([Say::call("bash", &bash("echo x >> marks")), Say::text("All of the answer.")]);
+        let behaviour = Behaviour::from(script).fault(Fault::at(1, 1..=1, fault));
+        let stage = Stage::new(wire, behaviour);
+        let mut driver = stage.create();
+        assert_eq!(ask(&mut driver, "go").await, EndReason::Completed, "{wire}");
+        assert_eq!(driver.state().last_text(), "All of the answer.", "{wire}: nothing of the first try is left");
+        let requests = stage.requests();
+        assert_eq!(requests.len(), 3, "{wire}");
+        assert_eq!(requests[1].body, requests[2].body, "{wire}");
+        assert_eq!(stage.read("marks"), "x\n");
+        let counters = driver.state().counters();
+        assert_eq!((counters.steps, counters.attempts), (2, 3));
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_pass_ends_the_turn_with_the_servers_words_and_the_session_goes_on() {
+    let refused = FaultKind::Status {
+        status: 401,
+        headers: Vec::new(),
+        body: Some(json!({"error": {"message": "bad key 4711"}}).to_string().into()),
+    };
+    let behaviour = Behaviour::from(Script::new([Say::text("fine")])).fault(Fault::at(0, 1..=1, refused));
+    let stage = Stage::new(Wire::OpenaiChat, behaviour);
+    let mut driver = stage.create();
+    let EndReason::Failed { code, message } = ask(&mut driver, "go").await else { panic!() };
+    assert_eq!(code, "provider.auth");
+    assert!(message.contains("bad key 4711"), "{message}");
+    assert_eq!(stage.requests().len(), 1, "a refused key is not tried again");
+    assert_eq!(ask(&mut driver, "again").await, EndReason::Completed);
+}
+
+#[tokio::test]
+async fn a_call_from_a_stream_that_broke_is_not_run() {
+    let script = Script::new([Say::call("bash", &bash("touch never"))]);
+    let behaviour = Behaviour::in_order(script).fault(Fault::always(FaultKind::Truncate { at: Cut::Events(4) }));
+    let stage = Stage::new(Wire::AnthropicMessages, behaviour);
+    let mut driver = stage.create();
+    let end = tokio::time::timeout(Duration::from_secs(60), ask(&mut driver, "go")).await.unwrap();
+    assert!(matches!(end, EndReason::Failed { ref code, .. } if code == "provider.incomplete"), "{end:?}");
+    assert!(!stage.path("never").exists());
+}
+
+#[tokio::test]
+async fn a_stop_keeps_what_was_streamed_and_the_next_prompt_works() {
+    let behaviour =
+        Behaviour::in_order(Script::new([Say::text("Half of a long answer that goes on"), Say::text("Whole.")]))
+            .fault(Fault::at(0, 1..=1, FaultKind::Stall { at: Cut::Events(4) }));
+    let stage = Stage::new(Wire::AnthropicMessages, behaviour);
+    let mut driver = stage.create();
+    let mut notices = driver.subscribe();
+    driver.command(prompt("go")).unwrap();
+    let (send, mut commands) = mpsc::unbounded_channel();
+    let stop = async {
+        loop {
+            if let Ok(Notice::Delta { .. }) = notices.recv().await {
+                send.send(Command::Cancel { by: By::person("test") }).unwrap();
+                return;
+            }
+        }
+    };
+    let (run, ()) = tokio::join!(driver.run(&mut commands, Until::Idle), stop);
+    run.unwrap();
+    assert_eq!(driver.state().last_end(), Some(&EndReason::Aborted { by: By::person("test") }));
+    let kept = driver.state().last_text();
+    assert!(!kept.is_empty() && "Half of a long answer that goes on".starts_with(&kept), "{kept:?}");
+    stage.server.release();
+    assert_eq!(ask(&mut driver, "go on").await, EndReason::Completed);
+    assert!(String::from_utf8_lossy(&stage.requests().pop().unwrap().body).contains(&kept));
+}
+
+#[tokio::test]
+async fn a_stop_ends_the_command_and_pairs_every_call() {
+    let script = Script::new([
+        Say::call("bash", &bash("touch running; sleep 60; touch survived")).and_call("bash", &bash("touch second")),
+        Say::text("ok"),
+    ]);
+    let stage = Stage::new(Wire::OpenaiChat, Behaviour::from(script));
+    let mut driver = stage.create();
+    let mut notices = driver.subscribe();
+    driver.command(prompt("go")).unwrap();
+    let (send, mut commands) = mpsc::unbounded_channel();
+    let stop = async {
+        loop {
+            if let Ok(Notice::Event(logged)) = notices.recv().await
+                && matches!(logged.record.event, Event::ToolStarted(_))
+            {
+                send.send(Command::Cancel { by: By::person("test") }).unwrap();
+                return;
+            }
+        }
+    };
+    let (run, ()) = tokio::join!(driver.run(&mut commands, Until::Idle), stop);
+    run.unwrap();
+    assert!(matches!(driver.state().last_end(), Some(EndReason::Aborted { .. })));
+    assert!(!stage.path("survived").exists() && !stage.path("second").exists());
+    assert_eq!(ask(&mut driver, "go on").await, EndReason::Completed);
+}
+
+#[tokio::test]
+async fn limits_end_a_turn_cleanly_and_name_what_was_near() {
+    let call = || Say::call("bash", &bash("date +%N"));
+    let stage = Stage::new(Wire::AnthropicMessages, Script::new((0..20).map(|_| call()).collect::<Vec<_>>()));
+    let mut driver = stage.create();
+    let limits = TurnLimits { steps: Some(3), ..TurnLimits::default() };
+    driver.command(Command::Prompt { text: "go".into(), source: Source::Person, limits }).unwrap();
+    let EndReason::Limit(reached) = crate::stage::idle(&mut driver).await else { panic!() };
+    assert_eq!((reached.which, reached.maximum, reached.observed), (LimitKind::Steps, 3, 3));
+    assert_eq!(reached.closest.len(), 3);
+    assert_eq!(reached.last_calls.len(), 3);
+}
+
+#[tokio::test]
+async fn going_in_circles_is_noticed_and_ended() {
+    let call = || Say::call("bash", &bash("echo same"));
+    let stage = Stage::new(Wire::AnthropicMessages, Script::new((0..20).map(|_| call()).collect::<Vec<_>>()));
+    let mut driver = stage.create();
+    let mut notices = driver.subscribe();
+    let EndReason::Limit(reached) = ask(&mut driver, "go").await else { panic!() };
+    assert_eq!(reached.which, LimitKind::Repeats);
+    let events = events(&mut notices);
+    let notes =
+        events.iter().filter(|event| matches!(event, Event::UserMessage(message) if message.source == Source::System));
+    assert_eq!(notes.count(), 1);
+    let asked = events.iter().filter(|event| matches!(event, Event::ApprovalAsked(_))).count();
+    assert!(asked >= 1);
+}
+
+#[tokio::test]
+async fn a_deadline_stops_a_stalled_request() {
+    let behaviour =
+        Behaviour::from(Script::new([Say::text("never")])).fault(Fault::always(FaultKind::Stall { at: Cut::Start }));
+    let stage = Stage::new(Wire::OpenaiChat, behaviour);
+    let mut driver = stage.create();
+    let deadline = Some(stele_core::Millis(driver.state().turn().map_or(1_790_000_000_000, |turn| turn.started.0) + 1));
+    let limits = TurnLimits { deadline, ..TurnLimits::default() };
+    driver.command(Command::Prompt { text: "go".into(), source: Source::Person, limits }).unwrap();
+    let EndReason::Limit(reached) = crate::stage::idle(&mut driver).await else { panic!() };
+    assert_eq!(reached.which, LimitKind::Time);
+}
+
+#[tokio::test]
+async fn wrong_calls_come_back_as_errors_the_model_can_use() {
+    let script = Script::new([
+        Say::raw_call("read", r#"{"path": "a"#),
+        Say::call("reed", &json!({"path": "a.txt"})),
+        Say::call("read", &json!({"path": 7})),
+        Say::text("ok"),
+    ]);
+    let stage = Stage::new(Wire::AnthropicMessages, Behaviour::from(script));
+    let mut driver = stage.create();
+    let mut notices = driver.subscribe();
+    assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
+    let codes: Vec<String> = events(&mut notices)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::ToolResult(result) => result.error.map(|error| error.code),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(codes.len(), 3, "{codes:?}");
+    assert_eq!(codes[1], "tool.unknown");
+    assert_eq!(driver.state().counters().executions, 0);
+}
+
+#[tokio::test]
+async fn an_answer_cut_at_the_maximum_ends_the_turn_so() {
+    let script = Script::new([Say::text("as far as it we").stopped(Stop::MaxOutput)]);
+    let stage = Stage::new(Wire::AnthropicMessages, Behaviour::from(script));
+    let mut driver = stage.create();
+    assert_eq!(ask(&mut driver, "go").await, EndReason::MaxOutput);
+}
+
+#[tokio::test]
+async fn a_second_writer_is_refused_and_readers_are_not() {
+    let stage = Stage::new(Wire::OpenaiChat, Behaviour::from(Script::new([Say::text("ok")])));
+    let mut driver = stage.create();
+    ask(&mut driver, "go").await;
+    let session = driver.session().clone();
+    let error = stele_agent::Driver::open(&stage.agent(), &session, OpenPolicy::Close).err().unwrap();
+    assert_eq!(error.code(), "log.locked");
+    assert!(stele_agent::verify(&stage.store(), &session).unwrap().is_clean());
+}

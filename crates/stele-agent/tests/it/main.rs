@@ -1,0 +1,8 @@
+//! The driver against the scripted server: real tools, real files, a real database.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod faults;
+mod flow;
+mod stage;
+mod takeover;
+mod verifying;
