@@ -1,5 +1,6 @@
 //! Integration tests: recorded faults of endpoints, golden requests, properties over whole requests and answers, and
 //! attempts over real sockets.
+#![allow(clippy::unwrap_used, reason = "shared functions of tests stop at the first surprise, as tests do")]
 
 mod answers;
 mod faults;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use stele_core::{
-    AssistantBlock, AssistantMessage, CacheMarks, CallId, Config, Dialect, Failure, Header, Message, Parameters,
+    AssistantBlock, AssistantTurn, CacheMarks, CallId, Config, Dialect, Failure, Header, Message, Parameters,
     PrefaceBlock, SystemBlock, ToolSchema, UserBlock, Wire,
 };
 use stele_provider::{Answer, AnswerBlock, Decoder, Encoder, revision};
@@ -65,7 +65,7 @@ pub fn user(blocks: Vec<UserBlock>) -> Message {
 }
 
 pub fn assistant(blocks: Vec<AssistantBlock>) -> Message {
-    Message::Assistant(AssistantMessage { blocks })
+    Message::Assistant(AssistantTurn { blocks })
 }
 
 pub fn text(text: &str) -> AssistantBlock {
