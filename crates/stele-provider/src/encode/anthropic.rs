@@ -69,7 +69,7 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
 }
 
 /// Appends a message; `continues` says that the first message is open after the preface.
-pub(super) fn message(writer: &mut Writer, message: &Message, config: &Config, continues: bool) {
+pub(super) fn message(writer: &mut Writer, message: &Message, continues: bool) {
     match message {
         Message::User(blocks) => {
             let mut open = continues;
@@ -88,7 +88,7 @@ pub(super) fn message(writer: &mut Writer, message: &Message, config: &Config, c
                 writer.raw("]}");
             }
             let mut open = false;
-            for replay in replayed(&answer.blocks, config) {
+            for replay in replayed(&answer.blocks) {
                 let start = begin(writer, "assistant", open);
                 open = true;
                 let markable = replay.write(writer);
@@ -173,13 +173,13 @@ impl Replay<'_> {
 }
 
 /// The blocks that can go back. White space alone is no text block here, and no answer may end in thinking.
-fn replayed<'a>(blocks: &'a [AssistantBlock], config: &Config) -> Vec<Replay<'a>> {
+fn replayed(blocks: &[AssistantBlock]) -> Vec<Replay<'_>> {
     let mut replayed: Vec<_> = blocks
         .iter()
         .filter_map(|block| match block {
             AssistantBlock::Text { text, .. } => (!text.trim().is_empty()).then_some(Replay::Text(text)),
             AssistantBlock::Reasoning { native, .. } => {
-                let native = native.as_deref().filter(|native| replayable(native, config))?;
+                let native = native.as_deref().filter(|native| replayable(native))?;
                 object(native).map(|raw| Replay::Native(raw.into_owned()))
             }
             AssistantBlock::Call { wire_id, name, arguments, .. } => {
@@ -193,9 +193,8 @@ fn replayed<'a>(blocks: &'a [AssistantBlock], config: &Config) -> Vec<Replay<'a>
     replayed
 }
 
-/// A signed block goes back unchanged or not at all. With `effort` we ask for the text of the thinking, so a signature
-/// without text is not what was sent and would be refused for ever; without it, newer models sign an empty text.
-fn replayable(native: &str, config: &Config) -> bool {
+/// A signed block goes back unchanged or not at all: a signature whose text was lost would be refused for ever.
+fn replayable(native: &str) -> bool {
     #[derive(Deserialize)]
     struct Thinking {
         #[serde(rename = "type")]
@@ -204,7 +203,7 @@ fn replayable(native: &str, config: &Config) -> bool {
         thinking: String,
     }
     let Ok(block) = stele_core::parse_lenient::<Thinking>(native.as_bytes()) else { return false };
-    block.kind != "thinking" || !block.thinking.is_empty() || config.parameters.effort.is_none()
+    block.kind != "thinking" || !block.thinking.is_empty()
 }
 
 /// A finite number as JSON.

@@ -143,7 +143,7 @@ impl Encoder {
         let continues = std::mem::take(&mut self.open);
         let (writer, config) = (&mut self.writer, &self.config);
         match config.wire {
-            Wire::AnthropicMessages => anthropic::message(writer, message, config, continues),
+            Wire::AnthropicMessages => anthropic::message(writer, message, continues),
             Wire::OpenaiResponses => responses::message(writer, message),
             Wire::OpenaiChat => chat::message(writer, message, config),
             Wire::Gemini => gemini::message(writer, message, continues),

@@ -138,8 +138,7 @@ fn usage_ends_up_in_disjoint_buckets() {
 fn signed_reasoning_goes_back_byte_exact_or_not_at_all() {
     let lines = include_str!("cases/signed_reasoning/input.jsonl").lines();
     let records: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
-    let mut config = config(Wire::AnthropicMessages);
-    config.parameters.effort = Some("high".to_owned());
+    let config = config(Wire::AnthropicMessages);
     let messages = |same_model: bool| {
         let mut messages = Vec::new();
         for record in &records {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "shared functions of tests stop at the first surprise, as tests do")]
 
 mod answers;
+mod conversation;
 mod faults;
 mod golden;
 mod local;

@@ -262,8 +262,7 @@ fn a_step_of_many_blocks_keeps_the_mark_where_the_request_before_ended() {
 
 #[test]
 fn thinking_takes_no_mark() {
-    let mut config = config(Wire::AnthropicMessages);
-    config.parameters.effort = Some("high".to_owned());
+    let config = config(Wire::AnthropicMessages);
     let thought = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
     let answer = assistant(vec![reasoning("t", Some(thought)), call(1, "t1", "bash", "{}")]);
     let mut encoder = encoder(&config, &header(), &[user(vec![say("go")]), answer]);
