@@ -338,7 +338,7 @@ impl std::fmt::Debug for Encoder {
 }
 
 fn unsupported(what: impl Into<String>) -> Failure {
-    Failure::new(FailureCode::Unsupported, format!("provider.unsupported: {}", what.into()))
+    Failure::new(FailureCode::Unsupported, what.into())
 }
 
 /// The sections of the system, or of the preface, as one text.
