@@ -130,7 +130,7 @@ fn without_marks(value: &mut Value) -> usize {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn a_longer_list_never_changes_what_stands_before(
