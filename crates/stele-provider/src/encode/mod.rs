@@ -82,7 +82,6 @@ pub struct Encoder {
 struct Boundary {
     items: usize,
     hash: Hash,
-    len: u64,
 }
 
 /// Hash of the body up to a byte that no later request of the epoch can change.
@@ -239,27 +238,14 @@ impl Encoder {
     /// Hash of the prompt that consists of the first `items` items; `None` where no message ends.
     #[must_use]
     pub fn digest_at(&self, items: usize) -> Option<Hash> {
-        self.boundary(items).map(|boundary| boundary.hash)
-    }
-
-    /// Bytes of the first `items` items; `None` where no message ends.
-    #[must_use]
-    pub fn len_at(&self, items: usize) -> Option<u64> {
-        self.boundary(items).map(|boundary| boundary.len)
-    }
-
-    fn boundary(&self, items: usize) -> Option<Boundary> {
         let found = self.boundaries.binary_search_by_key(&items, |boundary| boundary.items).ok()?;
-        self.boundaries.get(found).copied()
+        self.boundaries.get(found).map(|boundary| boundary.hash)
     }
 
     /// Notes that the prompt could end here.
     fn close_message(&mut self) {
-        self.boundaries.push(Boundary {
-            items: self.writer.items.len(),
-            hash: Hash::from(&self.writer.prompt),
-            len: self.writer.prompt_len,
-        });
+        let hash = Hash::from(&self.writer.prompt);
+        self.boundaries.push(Boundary { items: self.writer.items.len(), hash });
         if !self.marked() {
             self.roll(self.writer.bytes.len());
         }

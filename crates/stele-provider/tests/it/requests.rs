@@ -223,7 +223,6 @@ proptest! {
         let shorter = crate::support::encoder(&config, &header, &messages[..messages.len() - 1]);
         let items = shorter.items().len();
         prop_assert_eq!(encoder.digest_at(items), Some(shorter.prompt_digest(0).hash));
-        prop_assert_eq!(encoder.len_at(items), Some(shorter.prompt_digest(0).len));
         prop_assert_eq!(encoder.digest_at(encoder.items().len() + 1), None);
     }
 }
