@@ -680,7 +680,7 @@ impl Agent {
     fn credential(&self, config: &stele_core::Config) -> std::result::Result<Option<stele_provider::Secret>, Failure> {
         let route =
             self.route(&config.route).map_err(|error| Failure::new(FailureCode::NoCredential, error.to_string()))?;
-        route.credential()
+        route.credential(config)
     }
 }
 

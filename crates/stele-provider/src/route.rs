@@ -394,20 +394,36 @@ impl Route {
         self.own_price.or_else(|| catalogue::list_price(&self.model).map(|row| row.price))
     }
 
-    /// The key, looked up in the environment anew for each request.
+    /// The key for a request under `config`, looked up in the environment anew each time.
+    ///
+    /// A session's configuration comes from its log, perhaps another machine's; the key is sent to this route's own
+    /// server and to no other.
     ///
     /// # Errors
-    /// The variable is not set; the message names it.
-    pub fn credential(&self) -> Result<Option<Secret>, Failure> {
-        self.credential_from(&|name| std::env::var(name).ok())
+    /// The variable is not set, or the configuration is for another server; the message says which.
+    pub fn credential(&self, config: &Config) -> Result<Option<Secret>, Failure> {
+        self.credential_from(config, &|name| std::env::var(name).ok())
     }
 
-    fn credential_from(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Option<Secret>, Failure> {
+    fn credential_from(
+        &self,
+        config: &Config,
+        lookup: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Option<Secret>, Failure> {
         let KeySource::Env(variable) = &self.key else { return Ok(None) };
+        let Self { name, base_url, .. } = self;
+        if config.base_url.trim_end_matches('/') != base_url.trim_end_matches('/') || config.wire != self.wire {
+            let why = format!(
+                "this session asks {} over {}, but route {name} is now {base_url} over {}, so its key is not sent; \
+                 change the route back, or begin a new session",
+                config.base_url, config.wire, self.wire
+            );
+            return Err(Failure::new(FailureCode::NoCredential, why));
+        }
         match lookup(variable).filter(|value| !value.trim().is_empty()) {
             Some(value) => Ok(Some(Secret::new(&value))),
             None => {
-                let why = format!("route {} needs a key in {variable}, which is not set", self.name);
+                let why = format!("route {name} needs a key in {variable}, which is not set");
                 Err(Failure::new(FailureCode::NoCredential, why))
             }
         }
@@ -618,12 +634,28 @@ mod tests {
 
     #[test]
     fn a_missing_key_is_named_and_a_found_one_hidden() {
-        let routes = list(&[("OPENAI_API_KEY", "sk-1")], "").unwrap();
-        let secret = routes[0].credential_from(&|_| Some("sk-1\n".into())).unwrap().unwrap();
+        let route = &list(&[("OPENAI_API_KEY", "sk-1")], "").unwrap()[0];
+        let config = route.config(&session());
+        let secret = route.credential_from(&config, &|_| Some("sk-1\n".into())).unwrap().unwrap();
         assert_eq!(format!("{secret:?}"), "Secret(hidden)");
-        let failure = routes[0].credential_from(&|_| None).unwrap_err();
+        let failure = route.credential_from(&config, &|_| None).unwrap_err();
         assert_eq!(failure.code, FailureCode::NoCredential);
         assert!(failure.message.as_str().contains("OPENAI_API_KEY"), "{:?}", failure.message);
+    }
+
+    #[test]
+    fn a_key_goes_to_its_routes_own_server_whatever_a_log_says() {
+        let route = &list(&[("OPENAI_API_KEY", "sk-1")], "").unwrap()[0];
+        let find = |_: &str| Some("sk-1".to_owned());
+        let foreign = Config { base_url: "https://evil.example/v1".into(), ..route.config(&session()) };
+        let failure = route.credential_from(&foreign, &find).unwrap_err();
+        assert_eq!(failure.code, FailureCode::NoCredential);
+        assert!(failure.message.as_str().contains("https://evil.example/v1"), "{:?}", failure.message);
+        let slash = Config { base_url: "https://api.openai.com/v1/".into(), ..route.config(&session()) };
+        assert!(route.credential_from(&slash, &find).unwrap().is_some());
+        // Where there is no key, there is nothing to keep.
+        let keyless = Route { key: KeySource::None, ..route.clone() };
+        assert!(keyless.credential_from(&foreign, &find).unwrap().is_none());
     }
 
     #[test]

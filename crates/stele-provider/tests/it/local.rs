@@ -29,5 +29,6 @@ async fn only_servers_that_name_their_models_are_found() {
     assert!(seen.await.unwrap()[0].head.starts_with("GET /v1/models HTTP/1.1\r\n"));
     let route = found[0].route().unwrap();
     assert_eq!((route.name.as_str(), route.model.as_str()), ("local", "qwen"));
-    assert!(route.credential().unwrap().is_none());
+    let session = stele_core::SessionId::new("0197f0aa-0000-7000-8000-000000000001").unwrap();
+    assert!(route.credential(&route.config(&session)).unwrap().is_none());
 }
