@@ -22,7 +22,7 @@ async fn only_servers_that_name_their_models_are_found() {
     let (silent, _seen) = serve(vec![Step::UntilClosed]).await;
     let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let servers = [at("silent", silent), at("models", model_server), at("web", web_server), at("nobody", nobody)];
-    let found = probe(&servers, Duration::from_millis(300)).await;
+    let found = probe(&servers, Duration::from_secs(1)).await;
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].name, "models");
     assert_eq!(found[0].models, ["qwen", "phi"]);
