@@ -33,6 +33,8 @@ pub(crate) fn epoch(
         route.model.clone_from(&chosen.model);
     }
     let config: Config = route.config(lineage);
+    let most = stele_provider::model(&route.model).and_then(|model| model.max_output);
+    let max_output = config.parameters.max_output_tokens.or(most);
     let mut segments = tools(agent);
     segments.extend(system(agent));
     match state.epoch() {
@@ -40,7 +42,7 @@ pub(crate) fn epoch(
         None => segments.extend(preface(agent, folder).into_iter().map(preface_segment)),
     }
     let n = state.epoch().map_or(1, |epoch| epoch.n + 1);
-    Ok(EpochOpened { n, reason, segments, config, price: route.price() }.into())
+    Ok(EpochOpened { n, reason, segments, config, price: route.price(), max_output }.into())
 }
 
 fn segment(zone: Zone, name: &str, text: String) -> Segment {

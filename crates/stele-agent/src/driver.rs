@@ -178,8 +178,14 @@ impl Driver {
             Command::SetMode { mode, by } => {
                 self.append(ModeSet { mode: mode.min(self.agent.options.highest_mode), by })
             }
-            Command::SetModel { route, model, by } => self.append(ModelSet { route, model, by }),
+            Command::SetModel { route, model, by } => self.choose_model(&route, &model, by),
         }
+    }
+
+    pub(crate) fn choose_model(&mut self, route: &str, model: &str, by: By) -> Result<()> {
+        let known = self.agent.route(route)?;
+        let (wire, base_url) = (known.wire, known.base_url.clone());
+        self.append(ModelSet { route: route.to_owned(), model: model.to_owned(), wire, base_url, by })
     }
 
     fn queue(
@@ -427,7 +433,10 @@ impl Driver {
         let Some((encoded, epoch)) = self.encoded.as_ref().zip(self.state.epoch()) else { return Ok(()) };
         let ready = encoded.ready(epoch.sent.as_ref(), self.earlier.as_ref());
         let config = epoch.config.clone();
-        if let Some(broken) = ready.broken {
+        if let Some(sent) = &epoch.sent
+            && encoded.broken(sent, None).is_some()
+            && let Some(broken) = encoded.broken(sent, self.rebuilt(sent).as_ref())
+        {
             self.append(broken)?;
         }
         let body = BodyDigest { hash: Hash::of(&ready.body), len: ready.body.len() as u64 };
@@ -452,6 +461,14 @@ impl Driver {
         });
         self.in_flight.insert(key, InFlight::Attempt(task.abort_handle()));
         Ok(())
+    }
+
+    /// An earlier request of the open epoch, built again from the log alone.
+    fn rebuilt(&self, sent: &stele_core::Sent) -> Option<Encoded> {
+        let state = crate::open::fold(self.agent.store(), &self.session, sent.seq.before()).ok()?;
+        let mut encoded = None;
+        request::update(&mut encoded, &state).ok()?;
+        encoded
     }
 
     fn answered(&mut self, attempt: u32, answer: Answer) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stele_core::{By, Mode, ModeSet, ModelSet, Parent, Record, Seq, SessionId, SessionStarted, State, close, resume};
+use stele_core::{By, Mode, ModeSet, Parent, Record, Seq, SessionId, SessionStarted, State, close, resume};
 use stele_store::{Start, Store};
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -51,7 +51,7 @@ impl Driver {
         let mut driver = Self::new(agent, session.clone(), session, writer, State::new(), start.folder.clone(), false)?;
         driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent: None, imported: false })?;
         driver.append(ModeSet { mode: start.mode, by: start.by.clone() })?;
-        driver.append(ModelSet { route: start.route.clone(), model: start.model.clone(), by: start.by.clone() })?;
+        driver.choose_model(&start.route, &start.model, start.by.clone())?;
         Ok(driver)
     }
 
@@ -73,6 +73,7 @@ impl Driver {
         for event in events {
             driver.append(event)?;
         }
+        driver.follow_route()?;
         driver.commit()?;
         Ok(driver)
     }
@@ -105,7 +106,20 @@ impl Driver {
         for event in events {
             driver.append(event)?;
         }
+        driver.follow_route()?;
         Ok(driver)
+    }
+
+    /// A route that leads elsewhere than when the log was left is chosen anew: an epoch says so.
+    fn follow_route(&mut self) -> Result<()> {
+        let Some(chosen) = self.state().model().cloned() else { return Ok(()) };
+        match self.agent.route(&chosen.route) {
+            Ok(route) if route.wire != chosen.wire || route.base_url != chosen.base_url => {
+                self.choose_model(&chosen.route, &chosen.model, By("resume".to_owned()))
+            }
+            // A route that is gone is an error once it is needed.
+            _ => Ok(()),
+        }
     }
 
     /// Subscribes to what happens from here on.

@@ -1,6 +1,6 @@
 //! The next request of a session: encoded piece by piece, checked against the one before.
 
-use stele_core::{Hash, PrefixBroken, PromptDigest, Sent, State, Text, Zone};
+use stele_core::{PrefixBroken, PromptDigest, Sent, State, Text, Zone};
 use stele_provider::Encoder;
 
 use crate::{Error, Result};
@@ -18,7 +18,6 @@ pub(crate) struct Ready {
     pub(crate) body: Vec<u8>,
     pub(crate) marks: Vec<u64>,
     pub(crate) prompt: PromptDigest,
-    pub(crate) broken: Option<PrefixBroken>,
 }
 
 /// Brings the encoder up to the state's surface: what is new is encoded, what was sent is kept.
@@ -50,10 +49,9 @@ impl Encoded {
     /// The request, with how it relates to the last one that was sent: `earlier` is the encoder of
     /// the epoch before, when this is an epoch's first request.
     pub(crate) fn ready(&self, sent: Option<&Sent>, earlier: Option<&Self>) -> Ready {
-        let broken = sent.and_then(|sent| self.broken(sent));
         let prompt = self.encoder.prompt_digest(self.shared(sent, earlier));
         let body = self.encoder.body();
-        Ready { body: body.bytes, marks: body.marks, prompt, broken }
+        Ready { body: body.bytes, marks: body.marks, prompt }
     }
 
     /// Item bytes that the request before had as well, from the front.
@@ -78,20 +76,35 @@ impl Encoded {
         self.encoder.digest_at(items) == Some(sent.prompt.hash)
     }
 
-    /// What is logged of a break. The earlier request's bytes are not at hand; its hash is.
-    fn broken(&self, sent: &Sent) -> Option<PrefixBroken> {
+    /// What is logged of a break: the first item that differs, with the bytes around the difference,
+    /// from `before`, the earlier request built again from the log.
+    pub(crate) fn broken(&self, sent: &Sent, before: Option<&Self>) -> Option<PrefixBroken> {
         if self.extends(sent) {
             return None;
         }
-        let items = self.encoder.items();
-        let last = usize::try_from(sent.prompt.items).unwrap_or(usize::MAX).min(items.len()).saturating_sub(1);
-        let now = self.encoder.digest_at(last + 1).unwrap_or(Hash::of(b""));
+        let now = &self.encoder;
+        let last = usize::try_from(sent.prompt.items).unwrap_or(usize::MAX).saturating_sub(1);
+        let old = |at: usize| {
+            let encoder = &before?.encoder;
+            encoder.items().get(at).map(|item| encoder.item_bytes(item))
+        };
+        let new = |at: usize| now.items().get(at).map_or(&[][..], |item| now.item_bytes(item));
+        let at = (0..=last).find(|at| old(*at).is_some_and(|bytes| bytes != new(*at))).unwrap_or(last);
+        let (old, new) = (old(at).unwrap_or_default(), new(at));
+        let differs = old.iter().zip(new).take_while(|(one, other)| one == other).count();
+        let item = now.items().get(at);
         Some(PrefixBroken {
-            item: last as u64,
-            zone: items.get(last).map_or(Zone::History, |item| item.zone),
-            segment: items.get(last).map(|item| item.label.clone()).unwrap_or_default(),
-            before: Text::from(sent.prompt.hash.to_string()),
-            after: Text::from(now.to_string()),
+            item: at as u64,
+            zone: item.map_or(Zone::History, |item| item.zone),
+            segment: item.map(|item| item.label.clone()).unwrap_or_default(),
+            before: excerpt(old, differs),
+            after: excerpt(new, differs),
         })
     }
+}
+
+/// The text around a place.
+fn excerpt(bytes: &[u8], at: usize) -> Text {
+    let range = at.saturating_sub(40)..(at + 80).min(bytes.len());
+    Text::from(String::from_utf8_lossy(bytes.get(range).unwrap_or_default()).into_owned())
 }

@@ -664,6 +664,9 @@ pub struct EpochOpened {
     /// What the route costs, as it was known then; absent for an unpriced route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
+    /// The most tokens that one answer can have, as it was known then: what bounds the cost of a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<u64>,
 }
 impl Texts for EpochOpened {
     fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
@@ -681,6 +684,11 @@ pub enum EpochReason {
     Initial,
     /// Another model or route was chosen.
     ModelChanged,
+    /// The route leads elsewhere than when the log was left.
+    ResumeDrift {
+        /// What differs.
+        what: String,
+    },
 }
 
 impl EpochReason {
@@ -690,6 +698,7 @@ impl EpochReason {
         match self {
             Self::Initial => "initial",
             Self::ModelChanged => "model_changed",
+            Self::ResumeDrift { .. } => "resume_drift",
         }
     }
 }
@@ -886,6 +895,10 @@ pub struct ModelSet {
     pub route: String,
     /// The model that is asked for.
     pub model: String,
+    /// The protocol it speaks.
+    pub wire: Wire,
+    /// Where it is, without user information.
+    pub base_url: String,
     /// Who set it.
     pub by: By,
 }

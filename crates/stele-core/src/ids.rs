@@ -19,6 +19,14 @@ impl Seq {
     }
 }
 
+impl Seq {
+    /// The position before this one, if there is one.
+    #[must_use]
+    pub fn before(self) -> Option<Self> {
+        self.0.checked_sub(1).map(Self)
+    }
+}
+
 impl fmt::Display for Seq {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

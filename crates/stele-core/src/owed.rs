@@ -163,7 +163,13 @@ fn between_steps(state: &State, turn: &Turn) -> Vec<Action> {
 fn epoch_reason(state: &State) -> Option<EpochReason> {
     let Some(epoch) = &state.epoch else { return Some(EpochReason::Initial) };
     let chosen = state.model.as_ref()?;
-    (chosen.route != epoch.config.route || chosen.model != epoch.config.model).then_some(EpochReason::ModelChanged)
+    let config = &epoch.config;
+    if (&chosen.route, &chosen.model) != (&config.route, &config.model) {
+        return Some(EpochReason::ModelChanged);
+    }
+    let drift = [("wire", chosen.wire != config.wire), ("base_url", chosen.base_url != config.base_url)];
+    let what = drift.into_iter().find(|(_, differs)| *differs)?.0.to_owned();
+    Some(EpochReason::ResumeDrift { what })
 }
 
 fn open_step(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {
@@ -332,7 +338,7 @@ fn next_cost(state: &State) -> Option<Micros> {
     let epoch = state.epoch.as_ref()?;
     // No known tokenizer makes more than a token of two bytes of text on average.
     let input = state.prompt_bytes().div_ceil(2);
-    epoch.price?.at_most(input, epoch.config.parameters.max_output_tokens?)
+    epoch.price?.at_most(input, epoch.max_output?)
 }
 
 /// Every counted limit with what was observed.

@@ -52,6 +52,11 @@ impl Repeats {
         self.last.iter().rev().take(LONGEST_CYCLE).any(|(last, _)| last == call)
     }
 
+    /// What this call gave the last time.
+    pub(crate) fn last_result(&self, call: &CallDigest) -> Option<Hash> {
+        self.last.iter().rev().find(|(last, _)| last == call).map(|(_, result)| *result)
+    }
+
     /// The last calls, oldest first.
     pub(crate) fn calls(&self, most: usize) -> Vec<CallDigest> {
         let skip = self.last.len().saturating_sub(most);

@@ -10,8 +10,8 @@ use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
     ApprovalOutcome, Block, CallId, Config, Coverage, Effects, EndReason, EpochOpened, Event, Failure, FileAction,
     Hash, Header, ItemId, Message, Micros, Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest,
-    ReadFiles, Record, Request, Seq, SessionStarted, Source, Stop, SystemBlock, TodoItem, ToolResult, ToolSchema,
-    Usage, Verdict, Zone,
+    ReadFiles, Record, Request, Seq, SessionStarted, Source, Stop, SystemBlock, TodoItem, ToolErrorClass, ToolResult,
+    ToolSchema, Usage, Verdict, Zone,
 };
 
 /// The state of a session after some prefix of its log.
@@ -51,6 +51,8 @@ pub struct Epoch {
     pub config: Config,
     /// What the route costs.
     pub price: Option<Price>,
+    /// The most tokens that one answer can have.
+    pub max_output: Option<u64>,
     /// The last `main` request of this epoch.
     pub sent: Option<Sent>,
     header_bytes: u64,
@@ -59,6 +61,8 @@ pub struct Epoch {
 /// A request that was sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sent {
+    /// Its record.
+    pub seq: Seq,
     /// Its items.
     pub prompt: PromptDigest,
     /// How much of the surface it held.
@@ -276,7 +280,8 @@ impl State {
                 if let Some(step) = &mut self.step {
                     step.phase = Phase::Sending { attempt: sent.attempt };
                     if let Some(epoch) = &mut self.epoch {
-                        epoch.sent = Some(Sent { prompt: sent.prompt, surface, previous_items, step: step.number });
+                        let (seq, prompt) = (record.seq, sent.prompt);
+                        epoch.sent = Some(Sent { seq, prompt, surface, previous_items, step: step.number });
                     }
                 }
             }
@@ -443,7 +448,10 @@ impl State {
                 turn.repeats.clear();
                 turn.warned_of_repeats = false;
             } else if let Some(digest) = digest {
-                turn.repeats.push(digest, Hash::of(result.content.as_str().as_bytes()));
+                let refused = result.error.as_ref().is_some_and(|error| error.class == ToolErrorClass::Refused);
+                // A refusal is no new result: the call goes on repeating what it gave before.
+                let before = turn.repeats.last_result(&digest).filter(|_| refused);
+                turn.repeats.push(digest, before.unwrap_or(Hash::of(result.content.as_str().as_bytes())));
             }
         }
         if !result.meta.files.is_empty() {
@@ -479,6 +487,7 @@ impl State {
             header,
             config: opened.config.clone(),
             price: opened.price,
+            max_output: opened.max_output,
             sent: None,
             header_bytes,
         });

@@ -25,7 +25,7 @@ fn script() -> Script {
 fn stage(wire: Wire) -> Stage {
     let stage = Stage::new(wire, script());
     stage.write("a.txt", "one\n");
-    stage.write("b.txt", "other\n");
+    stage.write("b.txt", &"other\n".repeat(1_500));
     stage
 }
 
@@ -97,7 +97,7 @@ async fn instructions_and_folder_stand_in_the_preface_and_nowhere_before() {
 async fn a_question_waits_for_a_person_and_always_grants_the_rule_that_was_shown() {
     let script = Script::new([
         Say::call("bash", &bash("touch made-1")),
-        Say::call("bash", &bash("touch made-2")),
+        Say::call("bash", &bash("touch made-1")),
         Say::call("bash", &bash("rm made-1")),
         Say::text("ok"),
     ]);
@@ -132,7 +132,7 @@ async fn a_question_waits_for_a_person_and_always_grants_the_rule_that_was_shown
     let (run, asked) = tokio::join!(driver.run(&mut commands, Until::Idle), answers);
     run.unwrap();
     assert_eq!(asked, 2, "the second touch is covered by the rule");
-    assert!(stage.path("made-1").exists() && stage.path("made-2").exists());
+    assert!(stage.path("made-1").exists());
     let last = stage.requests().pop().unwrap();
     assert!(String::from_utf8_lossy(&last.body).contains("Refused by the user: keep it"));
 }

@@ -5,4 +5,3 @@ mod faults;
 mod flow;
 mod stage;
 mod takeover;
-mod verifying;

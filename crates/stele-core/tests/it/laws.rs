@@ -126,6 +126,7 @@ proptest! {
         for record in whole.log.iter().take(at) {
             run.state.fold(record);
         }
+        prop_assume!(run.state.turn().is_some());
         run.append(TurnCancel { by: stele_core::By::person("test") });
         let requests = run.requests.len();
         run.drive(World { seed });

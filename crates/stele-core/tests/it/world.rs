@@ -103,7 +103,14 @@ impl Run {
                 let n = self.state.epoch().map_or(1, |epoch| epoch.n + 1);
                 let schema = r#"{"name":"tool","description":"","parameters":{}}"#;
                 let tool = Segment { zone: Zone::Tools, name: "tool".into(), text: Text::from(schema).sealed() };
-                self.append(EpochOpened { n, reason, segments: vec![tool], config: config(), price: None });
+                self.append(EpochOpened {
+                    n,
+                    reason,
+                    segments: vec![tool],
+                    config: config(),
+                    price: None,
+                    max_output: None,
+                });
             }
             Action::Consult { call, at_least } => {
                 let verdict = match world.draw("gate", call.0, 10) {
