@@ -150,10 +150,13 @@ impl Record {
     /// The blobs that a stored record cites, read from its envelope alone.
     ///
     /// # Errors
-    /// The bytes are no record.
+    /// The bytes are no record, or say that they are another one.
     pub fn cites(at: Seq, bytes: &[u8]) -> Result<Vec<Hash>> {
-        serde_json::from_slice::<EnvelopeIn<'_>>(bytes)
-            .map(|envelope| envelope.cites)
-            .map_err(|error| Error::Corrupt { seq: at, detail: error.to_string() })
+        let corrupt = |detail: String| Error::Corrupt { seq: at, detail };
+        let envelope: EnvelopeIn<'_> = serde_json::from_slice(bytes).map_err(|error| corrupt(error.to_string()))?;
+        if envelope.seq != at {
+            return Err(corrupt(format!("it says it is record {}", envelope.seq)));
+        }
+        Ok(envelope.cites)
     }
 }

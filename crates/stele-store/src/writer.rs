@@ -244,26 +244,10 @@ impl Writer {
             // Removed since the writer was made.
             return Err(Error::ForkPoint { session: parent.session.clone(), seq });
         }
-        connection
-            .prepare_cached(
-                "INSERT INTO sessions (id, parent, parent_seq, cwd, created, updated, head_seq, head_hash, fence, \
-                 holder_pid, holder_host, holder_since) VALUES (?1, ?2, ?3, ?4, ?5, ?5, 0, ?6, ?7, ?8, ?9, ?10)",
-            )
-            .and_then(|mut statement| {
-                statement.insert((
-                    self.id.as_str(),
-                    start.parent.as_ref().map(|parent| parent.session.as_str()),
-                    start.parent.as_ref().map(|parent| signed(parent.seq.0)),
-                    &start.cwd,
-                    start.created.0,
-                    origin.prev.0,
-                    self.fence,
-                    holder.pid,
-                    &holder.host,
-                    holder.since.0,
-                ))
-            })
-            .map_err(write)
+        // The head is moved in the same transaction, once the records are there.
+        let head = Head { seq: Seq(0), hash: origin.prev };
+        let row = NewRow { id: &self.id, start, head, holder, fence: self.fence, hidden: false, imported: false };
+        insert_row(connection, &row).map_err(write)
     }
 
     /// Moves the head from where this writer left it, and only from there.
@@ -285,27 +269,63 @@ impl Writer {
         if moved == 0 {
             return Err(Error::Fenced(self.id.clone()));
         }
-        if let Some(summary) = summary {
-            connection
-                .prepare_cached(
-                    "UPDATE sessions SET updated = ?2, title = ?3, model = ?4, turns = ?5, steps = ?6, cost = ?7 \
-                     WHERE key = ?1",
-                )
-                .and_then(|mut statement| {
-                    statement.execute((
-                        key,
-                        summary.updated.0,
-                        &summary.title,
-                        &summary.model,
-                        signed(summary.turns),
-                        signed(summary.steps),
-                        summary.cost.map(|cost| signed(cost.0)),
-                    ))
-                })
-                .map_err(write)?;
-        }
-        Ok(())
+        summary.map_or(Ok(()), |summary| update_summary(connection, key, summary).map_err(write))
     }
+}
+
+/// A session's row as it is first stored.
+pub(crate) struct NewRow<'a> {
+    pub(crate) id: &'a SessionId,
+    pub(crate) start: &'a Start,
+    pub(crate) head: Head,
+    pub(crate) holder: &'a Holder,
+    pub(crate) fence: i64,
+    pub(crate) hidden: bool,
+    pub(crate) imported: bool,
+}
+
+/// Stores a session's row; gives its key.
+pub(crate) fn insert_row(connection: &Connection, row: &NewRow<'_>) -> rusqlite::Result<i64> {
+    let parent = row.start.parent.as_ref();
+    connection
+        .prepare_cached(
+            "INSERT INTO sessions (id, parent, parent_seq, cwd, created, updated, head_seq, head_hash, fence, \
+             holder_pid, holder_host, holder_since, hidden, imported) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?
+        .insert((
+            row.id.as_str(),
+            parent.map(|parent| parent.session.as_str()),
+            parent.map(|parent| signed(parent.seq.0)),
+            &row.start.cwd,
+            row.start.created.0,
+            signed(row.head.seq.0),
+            row.head.hash.0,
+            row.fence,
+            row.holder.pid,
+            &row.holder.host,
+            row.holder.since.0,
+            row.hidden,
+            row.imported,
+        ))
+}
+
+/// Replaces what the driver says about a session.
+pub(crate) fn update_summary(connection: &Connection, key: i64, summary: &Summary) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE sessions SET updated = ?2, title = ?3, model = ?4, turns = ?5, steps = ?6, cost = ?7 WHERE key = ?1",
+        )?
+        .execute((
+            key,
+            summary.updated.0,
+            &summary.title,
+            &summary.model,
+            signed(summary.turns),
+            signed(summary.steps),
+            summary.cost.map(|cost| signed(cost.0)),
+        ))
+        .map(drop)
 }
 
 /// Stores one record after the one with this hash: its blobs, itself, its search row.

@@ -1,0 +1,293 @@
+//! Every damage is found and named.
+
+use rusqlite::Connection;
+use stele_core::{Hash, Record, Seq};
+use stele_store::{Damage, Store};
+
+use crate::bed::{Bed, fill, fork_of, id, nth, records};
+
+const RECORDS: u64 = 9;
+
+/// A session, and a connection to damage it with.
+fn bed() -> (Bed, Store, Connection) {
+    let bed = Bed::new();
+    bed.session(1, RECORDS);
+    let store = bed.open();
+    assert_eq!(store.check(&id(1)).unwrap(), []);
+    let connection = Connection::open(store.path()).unwrap();
+    (bed, store, connection)
+}
+
+fn damages(store: &Store) -> Vec<Damage> {
+    let found: Vec<Damage> = store.check(&id(1)).unwrap().into_iter().map(|fault| fault.damage).collect();
+    let everywhere: Vec<Damage> = store.check_all().unwrap().into_iter().map(|fault| fault.damage).collect();
+    assert_eq!(found, everywhere);
+    found
+}
+
+/// A column of each row of a table, with the row's id.
+fn column(connection: &Connection, table: &str, column: &str) -> Vec<(i64, Vec<u8>)> {
+    let mut statement = connection.prepare(&format!("SELECT id, {column} FROM {table} ORDER BY id")).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
+/// Flips bits of every row in turn; what each flip makes the check say, per row.
+#[track_caller]
+fn flip_each(table: &str, name: &str, mut judge: impl FnMut(usize, Vec<Damage>)) {
+    let (_bed, store, connection) = bed();
+    for (nth, (row, bytes)) in column(&connection, table, name).into_iter().enumerate() {
+        for at in [0, bytes.len() / 3, bytes.len() / 2, bytes.len() - 1] {
+            for bit in [0, 3, 7] {
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 1 << bit;
+                let sql = format!("UPDATE {table} SET {name} = ?2 WHERE id = ?1");
+                connection.execute(&sql, (row, &flipped)).unwrap();
+                judge(nth, damages(&store));
+                connection.execute(&sql, (row, &bytes)).unwrap();
+            }
+        }
+    }
+    assert_eq!(damages(&store), []);
+}
+
+#[test]
+fn a_flipped_bit_in_any_record_is_named() {
+    flip_each("records", "bytes", |seq, damages| assert_eq!(damages, [Damage::Record { seq: Seq(seq as u64) }]));
+}
+
+#[test]
+fn a_flipped_bit_in_any_stored_hash_is_named() {
+    flip_each("records", "hash", |seq, damages| assert_eq!(damages, [Damage::Hash { seq: Seq(seq as u64) }]));
+    flip_each("records", "prev", |seq, damages| assert_eq!(damages, [Damage::Prev { seq: Seq(seq as u64) }]));
+}
+
+#[test]
+fn a_flipped_bit_in_any_blob_is_named() {
+    let name = |nth: usize| {
+        let seq = Seq(nth as u64 * 4 + 3);
+        (seq, Record::cites(seq, crate::bed::nth(seq.0).record.bytes.as_bytes()).unwrap()[0])
+    };
+    for column in ["bytes", "seal"] {
+        flip_each("blobs", column, |nth, damages| match damages.as_slice() {
+            [Damage::BlobDamaged { seq, blob, .. }] => assert_eq!((*seq, *blob), name(nth)),
+            other => panic!("{other:?}"),
+        });
+    }
+    flip_each("blobs", "hash", |nth, damages| match damages.as_slice() {
+        [Damage::BlobMissing { seq, blob }] => assert_eq!((*seq, *blob), name(nth)),
+        other => panic!("{other:?}"),
+    });
+}
+
+#[test]
+fn a_changed_length_of_a_blob_is_named() {
+    let (_bed, store, connection) = bed();
+    connection.execute("UPDATE blobs SET len = len + (1 << 40) WHERE id = 1", []).unwrap();
+    let found = damages(&store);
+    assert!(matches!(found.as_slice(), [Damage::BlobDamaged { seq: Seq(3), .. }]), "{found:?}");
+    let blob = Record::cites(Seq(3), nth(3).record.bytes.as_bytes()).unwrap()[0];
+    assert_eq!(store.blob(&blob).unwrap_err().code(), "log.corrupt");
+}
+
+#[test]
+fn a_row_of_another_type_is_damage_and_no_failure() {
+    let (_bed, store, connection) = bed();
+    // A table that is not strict takes what a damaged page can hold.
+    connection
+        .execute_batch(
+            "CREATE TABLE loose (id INTEGER PRIMARY KEY, prev, hash, bytes); INSERT INTO loose SELECT * FROM records; \
+             DROP TABLE records; ALTER TABLE loose RENAME TO records; \
+             UPDATE records SET bytes = 12 WHERE id & 255 = 2; UPDATE records SET hash = x'00' WHERE id & 255 = 4; \
+             UPDATE records SET prev = NULL WHERE id & 255 = 6;",
+        )
+        .unwrap();
+    let store = Store::open(store.path().parent().unwrap()).unwrap();
+    assert_eq!(
+        damages(&store),
+        [Damage::Record { seq: Seq(2) }, Damage::Hash { seq: Seq(4) }, Damage::Prev { seq: Seq(6) }]
+    );
+}
+
+#[test]
+fn several_damages_are_all_named() {
+    let (_bed, store, connection) = bed();
+    connection
+        .execute_batch(
+            "UPDATE records SET bytes = x'7b7d' WHERE id & 255 = 1; UPDATE records SET bytes = x'7b7d' WHERE id & 255 = 2; \
+             DELETE FROM records WHERE id & 255 = 5; UPDATE records SET hash = zeroblob(32) WHERE id & 255 = 8; \
+             DELETE FROM blobs WHERE id = 1;",
+        )
+        .unwrap();
+    let found = damages(&store);
+    let seqs = |wanted: fn(&Damage) -> bool| found.iter().filter(|damage| wanted(damage)).count();
+    assert_eq!(seqs(|damage| matches!(damage, Damage::Record { seq: Seq(1 | 2) })), 2, "{found:?}");
+    assert_eq!(seqs(|damage| *damage == Damage::Missing { first: Seq(5), last: Seq(5) }), 1, "{found:?}");
+    assert_eq!(seqs(|damage| *damage == Damage::Hash { seq: Seq(8) }), 1, "{found:?}");
+    assert_eq!(seqs(|damage| matches!(damage, Damage::BlobMissing { seq: Seq(3), .. })), 1, "{found:?}");
+    assert_eq!(found.len(), 5, "{found:?}");
+}
+
+#[test]
+fn removed_records_are_named_wherever_they_were() {
+    for (gone, expect) in [
+        (0..1, Damage::Missing { first: Seq(0), last: Seq(0) }),
+        (3..6, Damage::Missing { first: Seq(3), last: Seq(5) }),
+        (8..9, Damage::Tail { first: Seq(8), last: Seq(8) }),
+        (6..9, Damage::Tail { first: Seq(6), last: Seq(8) }),
+        (0..9, Damage::Tail { first: Seq(0), last: Seq(8) }),
+    ] {
+        let (_bed, store, connection) = bed();
+        connection
+            .execute("DELETE FROM records WHERE id & 255 >= ?1 AND id & 255 < ?2", (gone.start, gone.end))
+            .unwrap();
+        assert_eq!(damages(&store), [expect]);
+        let read: Result<Vec<_>, _> = store.read(&id(1), Seq(0)).unwrap().collect();
+        assert_eq!(read.unwrap_err().code(), "log.corrupt");
+    }
+}
+
+#[test]
+fn a_tail_removed_together_with_its_head_is_told_by_the_head_kept_elsewhere() {
+    let (_bed, store, connection) = bed();
+    let kept = store.session(&id(1)).unwrap().head;
+    connection
+        .execute_batch(
+            "DELETE FROM records WHERE id & 255 = 8; \
+             UPDATE sessions SET head_seq = 7, head_hash = (SELECT hash FROM records WHERE id & 255 = 7);",
+        )
+        .unwrap();
+    assert_eq!(damages(&store), []);
+    assert_ne!(store.session(&id(1)).unwrap().head, kept);
+}
+
+#[test]
+fn a_wrong_head_and_records_after_it_are_named() {
+    let (_bed, store, connection) = bed();
+    connection.execute("UPDATE sessions SET head_hash = zeroblob(32)", []).unwrap();
+    assert_eq!(damages(&store), [Damage::Head { seq: Seq(8) }]);
+    let (_bed, store, connection) = bed();
+    connection.execute("UPDATE sessions SET head_seq = 6", []).unwrap();
+    let found = damages(&store);
+    assert!(found.contains(&Damage::Beyond { first: Seq(7), last: Seq(8) }), "{found:?}");
+}
+
+#[test]
+fn two_records_that_changed_places_are_named() {
+    let (_bed, store, connection) = bed();
+    connection
+        .execute_batch(
+            "UPDATE records SET id = id + 100 WHERE id & 255 = 4; UPDATE records SET id = id - 1 WHERE id & 255 = 5; \
+             UPDATE records SET id = id - 99 WHERE id & 255 = 104;",
+        )
+        .unwrap();
+    let found = damages(&store);
+    for seq in [Seq(4), Seq(5)] {
+        let named = found.iter().any(
+            |damage| matches!(damage, Damage::Record { seq: at } | Damage::Envelope { seq: at, .. } if *at == seq),
+        );
+        assert!(named, "{seq} in {found:?}");
+    }
+}
+
+#[test]
+fn a_blob_that_is_gone_is_named() {
+    let (_bed, store, connection) = bed();
+    connection.execute("DELETE FROM blobs WHERE id = 2", []).unwrap();
+    let found = damages(&store);
+    assert!(matches!(found.as_slice(), [Damage::BlobMissing { seq: Seq(7), .. }]), "{found:?}");
+}
+
+#[test]
+fn a_session_whose_row_is_gone_is_still_named() {
+    let (bed, store, connection) = bed();
+    connection.execute("DELETE FROM sessions", []).unwrap();
+    let expect = Damage::Orphans { first: Seq(0), last: Seq(8) };
+    let faults = store.check(&id(1)).unwrap();
+    assert_eq!(
+        faults.iter().map(|fault| (&fault.session, &fault.damage)).collect::<Vec<_>>(),
+        [(&Some(id(1)), &expect)]
+    );
+    // Without its lock file nothing tells the id.
+    std::fs::remove_file(bed.root().join("locks").join(id(1).as_str())).unwrap();
+    assert_eq!(store.check_all().unwrap().iter().map(|fault| &fault.session).collect::<Vec<_>>(), [&None]);
+    assert_eq!(store.check(&id(2)).unwrap_err().code(), "log.not_found");
+}
+
+#[test]
+fn damage_in_a_shared_span_is_named_under_the_session_that_holds_it() {
+    let (_bed, store, connection) = bed();
+    fill(&mut store.create(id(2), fork_of(&id(1), 4)).unwrap(), 3);
+    connection.execute("UPDATE records SET bytes = zeroblob(9) WHERE id = (1 << 40) + 2", []).unwrap();
+    connection.execute("UPDATE records SET bytes = zeroblob(9) WHERE id = (2 << 40) + 6", []).unwrap();
+    let faults = store.check(&id(2)).unwrap();
+    let named: Vec<_> = faults.iter().map(|fault| (fault.session.clone(), fault.damage.clone())).collect();
+    let expect = [(Some(id(1)), Damage::Record { seq: Seq(2) }), (Some(id(2)), Damage::Record { seq: Seq(6) })];
+    assert_eq!(named, expect);
+    assert_eq!(store.check_all().unwrap(), faults);
+    // What the parent did after the fork is not the fork's.
+    connection.execute("UPDATE records SET bytes = zeroblob(9) WHERE id = (1 << 40) + 7", []).unwrap();
+    assert_eq!(store.check(&id(2)).unwrap(), faults);
+}
+
+#[test]
+fn a_parent_that_is_gone_is_named() {
+    let (_bed, store, connection) = bed();
+    fill(&mut store.create(id(2), fork_of(&id(1), 4)).unwrap(), 3);
+    connection.execute_batch("DELETE FROM sessions WHERE key = 1; DELETE FROM records WHERE id < (2 << 40);").unwrap();
+    let faults = store.check(&id(2)).unwrap();
+    assert_eq!(faults.len(), 1);
+    assert_eq!(faults[0].damage, Damage::Parent { session: id(1), seq: Seq(4) });
+    assert_eq!(store.read(&id(2), Seq(0)).unwrap_err().code(), "log.corrupt");
+}
+
+#[test]
+fn bytes_changed_in_the_file_itself_are_named() {
+    let (bed, store, connection) = bed();
+    let bytes = records(&store, &id(1))[5].bytes.clone();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop((store, connection));
+    let path = bed.root().join("stele.db");
+    let mut file = std::fs::read(&path).unwrap();
+    let at = file.windows(bytes.len()).position(|window| window == bytes).unwrap();
+    file[at + 30] ^= 1;
+    std::fs::write(&path, &file).unwrap();
+    assert_eq!(damages(&bed.open()), [Damage::Record { seq: Seq(5) }]);
+}
+
+#[test]
+fn a_database_damaged_at_any_place_never_panics() {
+    let (bed, store, connection) = bed();
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop((store, connection));
+    let path = bed.root().join("stele.db");
+    let file = std::fs::read(&path).unwrap();
+    // Each page, at its head, where cells are found, and in the middle.
+    for at in (0..file.len()).step_by(1 << 10).flat_map(|page| [page, page + 5, page + 9, page + 300]) {
+        let mut damaged = file.clone();
+        for byte in damaged.iter_mut().skip(at).take(3) {
+            *byte = !*byte;
+        }
+        std::fs::write(&path, &damaged).unwrap();
+        // The pages before it are sound, so it opens or says what is wrong; it never claims more.
+        if let Ok(Some(store)) = Store::inspect(bed.root()) {
+            let judged = store.check(&id(1));
+            let read: Result<Vec<_>, _> = store.read(&id(1), Seq(0)).and_then(|records| records.collect());
+            if let (Ok(faults), Ok(read)) = (&judged, &read)
+                && faults.is_empty()
+            {
+                assert_eq!(read.len() as u64, RECORDS, "damage at {at} hides records");
+                let whole = read.iter().all(|record| Hash::of_record(&record.prev, &record.bytes) == record.hash);
+                assert!(whole, "damage at {at} goes unseen");
+            }
+        }
+    }
+}
+
+#[test]
+fn faults_are_said_in_words() {
+    let (_bed, store, connection) = bed();
+    connection.execute("DELETE FROM records WHERE id & 255 IN (2, 3)", []).unwrap();
+    let text = store.check(&id(1)).unwrap()[0].to_string();
+    assert_eq!(text, format!("session {}: records 2 to 3 are missing", id(1)));
+}
