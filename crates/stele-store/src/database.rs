@@ -83,6 +83,10 @@ impl Database {
     ) -> Result<T> {
         let Some(write) = &self.write else { return Err(Error::ReadOnly) };
         let mut writing = unpoisoned(write);
+        if !writing.connection.is_autocommit() {
+            // A panic inside the last transaction left it open.
+            writing.connection.execute_batch("ROLLBACK").map_err(|error| Error::writing(&self.path, &error))?;
+        }
         if writing.durability != durability {
             // SQLite acts on this pragma when it is prepared, so it cannot be a cached statement.
             let level = match durability {
@@ -111,7 +115,7 @@ impl Database {
     }
 }
 
-/// A panic inside a transaction leaves nothing half done: the next one starts with a rollback.
+/// A panic leaves nothing half done: the next transaction rolls back what it left open.
 fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -27,6 +27,8 @@ mod schema;
 mod search;
 mod session;
 mod store;
+#[cfg(test)]
+mod store_tests;
 mod transfer;
 mod writer;
 

@@ -263,7 +263,7 @@ fn a_database_damaged_at_any_place_never_panics() {
     let path = bed.root().join("stele.db");
     let file = std::fs::read(&path).unwrap();
     // Each page, at its head, where cells are found, and in the middle.
-    for at in (0..file.len()).step_by(1 << 10).flat_map(|page| [page, page + 5, page + 9, page + 300]) {
+    for at in (0..file.len()).step_by(1 << 11).flat_map(|page| [page, page + 5, page + 9, page + 300]) {
         let mut damaged = file.clone();
         for byte in damaged.iter_mut().skip(at).take(3) {
             *byte = !*byte;

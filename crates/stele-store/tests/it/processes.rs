@@ -59,6 +59,26 @@ fn the_other_process() {
                 fill(&mut writer, 1);
             }
         }
+        "until refused" => {
+            let mut writer = store.create(id(n), start("/work")).unwrap();
+            fill(&mut writer, 1);
+            let refused = loop {
+                let head = writer.head();
+                match writer.append(&[nth(writer.next_seq().0)], Durability::Barrier, None) {
+                    Ok(_) => {}
+                    Err(error) => {
+                        assert_eq!(writer.head(), head);
+                        break error;
+                    }
+                }
+            };
+            assert_eq!(refused.code(), "log.write_failed", "{refused}");
+            // It may be tried again, and is refused again; what was stored can be read meanwhile.
+            let again = writer.append(&[nth(writer.next_seq().0)], Durability::Normal, None).unwrap_err();
+            assert_eq!(again.code(), "log.write_failed", "{again}");
+            assert_eq!(records(&store, &id(n)).len() as u64, writer.next_seq().0);
+            println!("stored {}", writer.next_seq());
+        }
         _ => panic!("no such role: {role}"),
     }
 }
@@ -122,4 +142,26 @@ fn a_process_killed_while_it_appends_leaves_a_whole_log() {
         fill(&mut store.writer(&id(n)).unwrap(), 1);
     }
     assert_eq!(bed.open().check_all().unwrap(), []);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_append_that_the_disk_refuses_changes_nothing() {
+    let bed = Bed::new();
+    // A limit on the size of files, with its signal ignored, makes writing fail like a full disk.
+    let output = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 400; exec \"$0\" --exact processes::the_other_process --nocapture"])
+        .arg(std::env::current_exe().unwrap())
+        .env(ROLE, "until refused 1")
+        .env(ROOT, bed.root())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}");
+    let stored = text.lines().find_map(|line| line.split_once("stored ")).map(|(_, count)| count.parse::<usize>());
+    let store = bed.open();
+    assert_eq!(Some(Ok(records(&store, &id(1)).len())), stored);
+    assert_eq!(store.check_all().unwrap(), []);
+    fill(&mut store.writer(&id(1)).unwrap(), 3);
+    assert_eq!(store.check_all().unwrap(), []);
 }
