@@ -28,7 +28,7 @@ fn append(seq: u64) -> Append {
     let bytes = format!(
         r#"{{"v":1,"seq":{seq},"ts":1700000000000,"kind":"user/message","turn":1,"data":{{"source":"person","content":[{{"type":"text","text":"{text}"}}]}}}}"#
     );
-    let search = (seq % 3 == 0).then(|| text[..200].to_owned());
+    let search = seq.is_multiple_of(3).then(|| text[..200].to_owned());
     Append { seq: Seq(seq), record: RecordBytes { bytes, blobs: Vec::new() }, search }
 }
 
@@ -64,10 +64,7 @@ fn raw(root: &Path) -> rusqlite::Connection {
 }
 
 /// The same rows, written by hand.
-fn raw_append(connection: &rusqlite::Connection, batch: &[Append], level: Option<&str>) {
-    if let Some(level) = level {
-        connection.execute_batch(level).unwrap();
-    }
+fn raw_append(connection: &rusqlite::Connection, batch: &[Append]) {
     let run = |sql: &str| connection.prepare_cached(sql).unwrap().execute([]).map(drop).unwrap();
     run("BEGIN IMMEDIATE");
     for append in batch {
@@ -113,7 +110,7 @@ fn compare(name: &str, batches: &[Vec<Append>], durability: Durability) {
         }
         let begin = Instant::now();
         for batch in batches {
-            raw_append(&connection, batch, None);
+            raw_append(&connection, batch);
         }
         begin.elapsed()
     });

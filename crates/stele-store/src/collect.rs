@@ -30,6 +30,9 @@ pub struct Collection {
     pub bytes: u64,
     /// Lock files of sessions that never were stored.
     pub locks: u64,
+    /// True when nothing of what was removed, now or before, is left in any file. False after a dry
+    /// run, and while others kept the database busy: then the next collection does it.
+    pub erased: bool,
 }
 
 /// What the removal of a session left of it.
@@ -89,7 +92,8 @@ impl Store {
     }
 
     /// Finds, and unless it is a dry run removes, blobs that no record cites and lock files of sessions
-    /// that never were stored. Then the write-ahead log is folded into the database.
+    /// that never were stored. Then the database is written anew, so that what was removed, now or
+    /// before, is gone from the files.
     ///
     /// # Errors
     /// `log.corrupt` while a record cannot be read: what it cites is not known, so nothing is removed.
@@ -111,7 +115,8 @@ impl Store {
         };
         collection.locks = self.stray_locks(how)?;
         if how == Collect::Remove {
-            self.database
+            collection.erased = self
+                .database
                 .maintain(|connection| compact(connection).map_err(|error| Error::writing(self.path(), &error)))?;
         }
         Ok(collection)
@@ -234,17 +239,14 @@ impl Marks {
     }
 }
 
-/// Gives free pages back and folds the write-ahead log into the database, so that nothing that was
-/// removed is left in either. Others who use the database just then make parts of it wait for the next time.
-fn compact(connection: &Connection) -> rusqlite::Result<()> {
-    let count = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
-    if count("PRAGMA freelist_count")? * 8 > count("PRAGMA page_count")? {
-        match connection.execute_batch("VACUUM") {
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {}
-            result => result?,
-        }
+/// Writes the database anew without what was removed, and folds the write-ahead log into it, so that
+/// nothing of that is left in either file. False while others keep the database busy.
+fn compact(connection: &Connection) -> rusqlite::Result<bool> {
+    match connection.execute_batch("VACUUM") {
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => return Ok(false),
+        result => result?,
     }
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0).map(|busy| busy == 0))
 }
 
 /// Records whose session has no row, one entry a session.

@@ -129,9 +129,7 @@ pub(crate) fn connect_writer(path: &Path) -> Result<Connection> {
         // Closing must not checkpoint: it would cost the end of every run some 16 ms.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         connection.set_prepared_statement_cache_capacity(32);
-        // `secure_delete`: what is removed is overwritten, not only forgotten.
-        connection
-            .execute_batch("PRAGMA synchronous=NORMAL; PRAGMA secure_delete=ON; PRAGMA journal_size_limit=8388608")
+        connection.execute_batch("PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=8388608")
     })()
     .map_err(|error| Error::reading(path, &error))?;
     Ok(connection)

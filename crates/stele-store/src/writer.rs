@@ -257,19 +257,43 @@ impl Writer {
             Stage::Stored { head, .. } => *head,
             Stage::New { origin, .. } => Head { seq: Seq(0), hash: origin.prev },
         };
-        let moved = connection
-            .prepare_cached(
-                "UPDATE sessions SET head_seq = ?3, head_hash = ?4 \
-                 WHERE key = ?1 AND fence = ?2 AND head_seq = ?5 AND head_hash = ?6",
-            )
-            .and_then(|mut statement| {
-                statement.execute((key, self.fence, signed(head.seq.0), head.hash.0, signed(from.seq.0), from.hash.0))
-            })
-            .map_err(write)?;
+        let place = (key, self.fence, signed(from.seq.0), from.hash.0, signed(head.seq.0), head.hash.0);
+        let moved = match summary {
+            None => connection
+                .prepare_cached(
+                    "UPDATE sessions SET head_seq = ?5, head_hash = ?6 \
+                     WHERE key = ?1 AND fence = ?2 AND head_seq = ?3 AND head_hash = ?4",
+                )
+                .and_then(|mut statement| statement.execute(place)),
+            Some(summary) => connection
+                .prepare_cached(
+                    "UPDATE sessions SET head_seq = ?5, head_hash = ?6, updated = ?7, title = ?8, model = ?9, \
+                     turns = ?10, steps = ?11, cost = ?12 \
+                     WHERE key = ?1 AND fence = ?2 AND head_seq = ?3 AND head_hash = ?4",
+                )
+                .and_then(|mut statement| {
+                    let (key, fence, from_seq, from_hash, seq, hash) = place;
+                    statement.execute((
+                        key,
+                        fence,
+                        from_seq,
+                        from_hash,
+                        seq,
+                        hash,
+                        summary.updated.0,
+                        &summary.title,
+                        &summary.model,
+                        signed(summary.turns),
+                        signed(summary.steps),
+                        summary.cost.map(|cost| signed(cost.0)),
+                    ))
+                }),
+        }
+        .map_err(write)?;
         if moved == 0 {
             return Err(Error::Fenced(self.id.clone()));
         }
-        summary.map_or(Ok(()), |summary| update_summary(connection, key, summary).map_err(write))
+        Ok(())
     }
 }
 

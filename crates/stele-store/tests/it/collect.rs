@@ -22,7 +22,7 @@ fn a_removed_session_leaves_nothing_but_blobs_and_a_collection_takes_those() {
         ];
         writer.append(&batch, Durability::Normal, Some(&summary(5, "Fruit"))).unwrap();
     }
-    assert_eq!(store.collect(Collect::Remove).unwrap(), Collection::default());
+    assert_eq!(store.collect(Collect::Remove).unwrap(), Collection { erased: true, ..Collection::default() });
     assert_eq!(store.remove(&id(1)).unwrap(), Removed::Whole);
     assert_eq!(store.session(&id(1)).unwrap_err().code(), "log.not_found");
     assert_eq!(store.sessions(&Filter::default()).unwrap().len(), 1);
@@ -33,7 +33,7 @@ fn a_removed_session_leaves_nothing_but_blobs_and_a_collection_takes_those() {
     let dry = store.collect(Collect::DryRun).unwrap();
     assert_eq!((dry.blobs, dry.locks), (1, 0));
     assert!(store.blob(&Hash::of(text.as_bytes())).unwrap().is_some());
-    assert_eq!(store.collect(Collect::Remove).unwrap(), dry);
+    assert_eq!(store.collect(Collect::Remove).unwrap(), Collection { erased: true, ..dry });
     assert_eq!(store.blob(&Hash::of(text.as_bytes())).unwrap(), None);
     assert!(store.blob(&Hash::of(shared.as_bytes())).unwrap().is_some());
     assert_eq!(store.check_all().unwrap(), []);
@@ -55,7 +55,7 @@ fn what_is_collected_is_no_longer_in_any_file() {
     };
     assert!(holds("xylophone"));
     store.remove(&id(1)).unwrap();
-    store.collect(Collect::Remove).unwrap();
+    assert!(store.collect(Collect::Remove).unwrap().erased);
     assert!(!holds("xylophon"));
     assert!(holds("message number 1"));
 }

@@ -33,7 +33,7 @@ fn wait_for(child: &mut Child, line: &str) {
 fn the_other_process() {
     let (Ok(role), Ok(root)) = (std::env::var(ROLE), std::env::var(ROOT)) else { return };
     let store = Store::open(Path::new(&root)).unwrap();
-    let (role, n) = role.split_once(' ').unwrap();
+    let (role, n) = role.rsplit_once(' ').unwrap();
     let n: u64 = n.parse().unwrap();
     match role {
         "append" => {
