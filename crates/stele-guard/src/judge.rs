@@ -191,8 +191,13 @@ impl Judge<'_> {
     fn simple(&self, words: &[Word], folders: &mut Folders, depth: usize) -> Standing {
         let name = words.first().and_then(Word::literal);
         let mut floor = Standing::allowed("builtin:read-only");
-        if name.is_none() {
-            floor.raise(self.unclear("the program's name is only known when it runs"));
+        match &name {
+            None => floor.raise(self.unclear("the program's name is only known when it runs")),
+            // A rule could take a part of the name for an argument.
+            Some(name) if name.contains(char::is_whitespace) => {
+                floor.raise(self.unclear("the program's name has white space"));
+            }
+            Some(_) => {}
         }
         self.rules_over(words, &mut floor);
 

@@ -152,13 +152,18 @@ pub(crate) fn inner(words: &[Word]) -> Vec<Inner> {
     if let Some(prefix) = PREFIXES.iter().find(|prefix| prefix.name == base) {
         return prefixed(prefix, words, bare);
     }
+    // The built-in commands take `--` as the end of their options.
+    let operands = match &words[1..] {
+        [first, rest @ ..] if first.literal().as_deref() == Some("--") => rest,
+        operands => operands,
+    };
     match base {
-        "eval" => vec![match words[1..].iter().map(Word::literal).collect::<Option<Vec<_>>>() {
+        "eval" => vec![match operands.iter().map(Word::literal).collect::<Option<Vec<_>>>() {
             Some(words) => Inner::Script { text: words.join(" "), transparent: true },
             None => Inner::Opaque,
         }],
         "." | "source" => vec![Inner::Opaque],
-        "trap" => match words.get(1).map(Word::literal) {
+        "trap" => match operands.first().map(Word::literal) {
             None => Vec::new(),
             Some(Some(text)) if text.is_empty() || text.starts_with('-') => Vec::new(),
             Some(Some(text)) => vec![Inner::Script { text, transparent: false }],

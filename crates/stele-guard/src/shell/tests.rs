@@ -137,6 +137,10 @@ fn what_is_not_understood_is_unclear() {
     ] {
         unclear(source);
     }
+    // What the parser gets wrong, found by running random texts through the shell itself.
+    for source in ["<<<$ \nrm x", "a b\n\\\nrm x", "a \\\n\nrm x", "{rm,x} y; }", "{ls; }", "{ ls }"] {
+        unclear(source);
+    }
     unclear(&"a && ".repeat(2000));
     unclear(&"(".repeat(70_000));
     unclear(&"$(".repeat(5_000));

@@ -13,8 +13,8 @@ const DEPTH_MAX: usize = 200;
 
 /// Words that begin or end a construct: as a command's name they mean that the parse went wrong.
 const RESERVED: &[&str] = &[
-    "!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
-    "in", "select", "then", "until", "while",
+    "!", "[", "]", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "until", "while",
 ];
 
 /// Tokens between statements, of which nothing needs to be known.
@@ -132,9 +132,38 @@ impl<'a> Walker<'a> {
             if !blank.chars().all(|character| matches!(character, ' ' | '\t' | '\n')) {
                 self.unclear("the command cannot be parsed");
             }
-            if blank.is_empty() && !gap.is_empty() {
-                self.unclear("a line break in it splits a word");
+            // A continued line inside a word, or one beside a real line break, which the parser loses.
+            if gap.contains("\\\n") && (blank.is_empty() || blank.contains('\n')) {
+                self.unclear("a continued line in it is ambiguous");
             }
+        }
+    }
+
+    /// A word of the grammar stands by itself, and a closing brace begins a command.
+    fn check_boundaries(&mut self, node: Node<'_>) {
+        let kind = node.kind();
+        if !is_reserved(kind) {
+            return;
+        }
+        let before = self.source.get(..node.start_byte()).unwrap_or_default();
+        let after = self.source.get(node.end_byte()..).unwrap_or_default().chars().next();
+        let separates = |character: char| " \t\n;&|()".contains(character);
+        let begins = before.chars().next_back().is_none_or(separates);
+        let ends = match kind {
+            "{" | "!" | "[[" | "[" => after.is_some_and(|after| " \t\n".contains(after)),
+            _ => after.is_none_or(|after| separates(after) || "<>".contains(after)),
+        };
+        let closes = kind != "}" || before.trim_end_matches([' ', '\t']).ends_with([';', '&', '\n', ')', '}']);
+        if !(begins && ends && closes) {
+            self.unclear("the command cannot be parsed");
+        }
+    }
+
+    /// The parts of a word touch each other.
+    pub(super) fn check_touching(&mut self, node: Node<'_>) {
+        let children = self.children(node);
+        if children.windows(2).any(|pair| pair[0].end_byte() != pair[1].start_byte()) {
+            self.unclear("the command cannot be parsed");
         }
     }
 
@@ -150,6 +179,7 @@ impl<'a> Walker<'a> {
             if !TOKENS.contains(&node.kind()) {
                 self.unclear("it uses a part of the shell's language that is not judged");
             }
+            self.check_boundaries(node);
             return;
         }
         if !self.enter(node) {
@@ -253,7 +283,7 @@ impl<'a> Walker<'a> {
                         words.push(self.word(part));
                     }
                     let name = words.last().and_then(Word::literal);
-                    if !quoted && name.is_some_and(|name| is_reserved(&name)) {
+                    if !quoted && name.is_some_and(|name| name != "[" && is_reserved(&name)) {
                         self.unclear("the command cannot be parsed");
                     }
                 }
@@ -296,6 +326,7 @@ impl<'a> Walker<'a> {
 
     /// `name=value`; gives the whole as a word.
     fn assignment(&mut self, node: Node<'_>) -> Word {
+        self.check_touching(node);
         let mut word = Word::default();
         for (index, child) in self.children(node).into_iter().enumerate() {
             match (node.field_name_for_child(u32::try_from(index).unwrap_or(u32::MAX)), child.kind()) {
@@ -339,7 +370,8 @@ impl<'a> Walker<'a> {
             return;
         }
         match node.kind() {
-            "[" | "]" | "[[" | "]]" | "!" | "=" | "==" | "!=" => {}
+            "[" | "]" | "[[" | "]]" | "!" => self.check_boundaries(node),
+            "=" | "==" | "!=" => {}
             "&&" | "||" | "(" | ")" | "<" | ">" if double => {}
             "test_operator" => {
                 let operator = self.text(node);

@@ -63,6 +63,7 @@ impl Walker<'_> {
             }
             "string" => self.string(node, builder),
             "concatenation" => {
+                self.check_touching(node);
                 for child in self.children(node) {
                     self.piece(child, builder);
                 }
@@ -70,7 +71,10 @@ impl Walker<'_> {
             // What the escapes of `$'…'` stand for is not worked out.
             "ansi_c_string" => builder.unknown(),
             "brace_expression" => builder.braces = true,
-            "simple_expansion" => builder.unknown(),
+            "simple_expansion" => {
+                self.check_touching(node);
+                builder.unknown();
+            }
             "expansion" => {
                 self.expansion(node);
                 builder.unknown();
@@ -179,6 +183,7 @@ impl Walker<'_> {
 
     /// `${…}`: what it holds is walked; forms that set variables or evaluate text are unclear.
     fn expansion(&mut self, node: Node<'_>) {
+        self.check_touching(node);
         for child in self.children(node) {
             match child.kind() {
                 "variable_name"

@@ -204,6 +204,7 @@ fn full_runs_everything_but_what_is_denied_or_may_be() {
             "env /bin/rm x",
             "time CI=1 rm x",
             "time ! rm x",
+            "eval -- rm x",
             "command env -u A B=c rm x",
             "zsh -c 'rm x'",
             "! rm x",
@@ -235,6 +236,7 @@ fn full_runs_everything_but_what_is_denied_or_may_be() {
             "git submodule foreach 'rm x'",
             "r\\\nm x",
             "{rm,x}",
+            "time if rm x",
         ],
     );
     denied.check_all(

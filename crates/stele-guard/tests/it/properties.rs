@@ -82,6 +82,8 @@ const SPELLINGS: &[&str] = &[
 ];
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     #[test]
     fn one_forbidden_command_is_enough(
         allowed in allowed_command(),
