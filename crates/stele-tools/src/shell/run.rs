@@ -284,12 +284,15 @@ impl Running {
             return;
         }
         tokio::spawn(async move {
+            // Moved in as a whole: the life line hangs on the controls.
+            let mut this = self;
             let mut buffer = vec![0; 16 * 1024];
-            while matches!(self.output.read(&mut buffer).await, Ok(count) if count > 0) {}
-            while self.reports.recv().await.is_some() {}
-            if let Some(supervisor) = &mut self.supervisor {
+            while matches!(this.output.read(&mut buffer).await, Ok(count) if count > 0) {}
+            while this.reports.recv().await.is_some() {}
+            if let Some(supervisor) = &mut this.supervisor {
                 let _ = supervisor.wait().await;
             }
+            drop(this);
         });
     }
 }

@@ -87,25 +87,19 @@ fn pipes_and_devices_are_refused_without_waiting() {
     assert_eq!(code(&session.call("write", json!({"path": "pipe", "content": "x"}))), "file.special");
 }
 
-/// Peak memory, in KiB, of a process of its own that makes one call.
-fn peak(session: &Session, name: &str, arguments: &serde_json::Value) -> (String, u64) {
-    let script = r#""$@"; echo "exit $?"; exec sleep 0"#;
+#[test]
+fn a_file_larger_than_memory_is_read_by_its_window() {
+    let session = Session::new();
+    // Text at the beginning and a hole behind it, larger than the address space the call may use.
+    let path = session.file("big.log", "first line\n".repeat(2000));
+    File::options().write(true).open(path).unwrap().set_len(400 << 20).unwrap();
+    let arguments = json!({"path": "big.log", "limit": 2}).to_string();
     let output = std::process::Command::new("bash")
-        .args(["-c", &format!("ulimit -v 600000; {script}"), "bash", PROGRAM, name, &arguments.to_string()])
+        .args(["-c", r#"ulimit -v 300000; exec "$@""#, "bash", PROGRAM, "read", &arguments])
         .current_dir(session.path())
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    (text, 0)
-}
-
-#[test]
-fn a_file_larger_than_memory_is_read_by_its_window() {
-    let session = Session::new();
-    // Text at the beginning and a hole of 2 GB behind it, under a limit of 600 MB of address space.
-    let path = session.file("big.log", "first line\n".repeat(2000));
-    File::options().write(true).open(path).unwrap().set_len(2 << 30).unwrap();
-    let (text, _) = peak(&session, "read", &json!({"path": "big.log", "limit": 2}));
     assert!(text.starts_with("1→first line\n2→first line\n[lines 1-2 of 2001; go on with offset 3]"), "{text}");
-    assert!(text.contains("exit 0"), "{text}");
+    assert!(output.status.success());
 }
