@@ -59,6 +59,7 @@ impl<A: DeserializeOwned + JsonSchema> Declared<A> {
 pub(crate) fn finish(result: Result<ToolOutput>, limit: Option<usize>) -> ToolOutput {
     let mut output = result.unwrap_or_else(ToolOutput::from);
     output.content = sanitise::inert(&output.content);
+    output.content.truncate(output.content.trim_end_matches('\n').len());
     if let Some(limit) = limit {
         output.content = sanitise::cut(&output.content, limit);
     }

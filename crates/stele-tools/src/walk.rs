@@ -54,7 +54,8 @@ impl Pattern {
 pub(crate) fn split(pattern: &str) -> (PathBuf, String) {
     let mut folder = PathBuf::new();
     let mut rest = Vec::new();
-    let components: Vec<Component<'_>> = Path::new(pattern).components().filter(|component| *component != Component::CurDir).collect();
+    let components: Vec<Component<'_>> =
+        Path::new(pattern).components().filter(|component| *component != Component::CurDir).collect();
     for (index, component) in components.iter().enumerate() {
         let plain = !component.as_os_str().to_string_lossy().contains(['*', '?', '[', '{', '\\']);
         // The last component is always matched, never walked into.

@@ -32,7 +32,7 @@ fn look_alike_names() {
             }
             "b" | "c" => {
                 let output = ask(&session, case);
-                assert_eq!(output.content, format!("1→content of {asked}\n"));
+                assert_eq!(output.content, format!("1→content of {asked}"));
             }
             "f" => {
                 let output = ask(&session, case);
@@ -62,5 +62,5 @@ fn home_is_expanded() {
     let mut session = Session::new();
     session.file("home/a.txt", "x");
     session.options.environment = vec![("HOME".into(), session.path().join("home").into())];
-    assert_eq!(session.call("read", json!({"path": "~/a.txt"})).content, "1→x\n");
+    assert_eq!(session.call("read", json!({"path": "~/a.txt"})).content, "1→x");
 }

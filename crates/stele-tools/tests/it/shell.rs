@@ -143,12 +143,12 @@ fn keys_are_not_in_the_environment() {
 #[test]
 fn huge_output_is_shown_by_head_and_tail() {
     let session = Session::new();
-    let output = bash(&session, "seq 1 3000000");
+    let output = bash(&session, "seq 1 1000000");
     assert!(output.content.len() <= 32 * 1024, "{}", output.content.len());
     assert!(output.content.starts_with("1\n2\n3\n"));
-    assert!(printed(&output).ends_with("2999999\n3000000"));
+    assert!(printed(&output).ends_with("999999\n1000000"));
     assert!(output.content.contains(" bytes left out …]"));
-    assert_eq!(output.meta.process.unwrap().output_bytes, 22_888_896);
+    assert_eq!(output.meta.process.unwrap().output_bytes, 6_888_896);
 }
 
 #[test]
