@@ -77,7 +77,7 @@ pub fn started() -> Event {
 }
 
 pub fn said(text: &str) -> Event {
-    UserMessage { source: Source::Person, content: vec![Part::text(text)] }.into()
+    UserMessage { item: None, source: Source::Person, content: vec![Part::text(text)] }.into()
 }
 
 /// A tool's output; longer than 4 KiB it is stored as a blob.
