@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use stele_core::{CallCard, CardKind, ToolError, ToolOutput, ToolSpec, parse_lenient};
+use stele_core::{CallCard, CardKind, ToolOutput, ToolSpec, parse_lenient};
 
 use crate::error::{Error, Result};
 use crate::sanitise;
@@ -72,9 +72,4 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
         Ok(result) => result,
         Err(error) => Err(Error::Defect(error.to_string())),
     }
-}
-
-/// An error of the arguments, for [`stele_core::Tool::subjects`].
-pub(crate) fn argument_error(error: Error) -> ToolError {
-    error.into()
 }

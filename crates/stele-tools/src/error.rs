@@ -9,8 +9,7 @@ pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a tool did not do what was asked. The message is what the model reads.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
+pub(crate) enum Error {
     /// The arguments are not what the schema asks for.
     #[error("{tool}: {problem}; expected {shape}")]
     Arguments {
@@ -153,8 +152,7 @@ pub enum Error {
 
 impl Error {
     /// The stable code.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Arguments { .. } => "tool.arguments",
             Self::Value(_) => "tool.value",
@@ -180,8 +178,7 @@ impl Error {
     }
 
     /// The kind of error, as the loop sees it.
-    #[must_use]
-    pub fn class(&self) -> ToolErrorClass {
+    pub(crate) fn class(&self) -> ToolErrorClass {
         match self {
             Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Defect(_) => ToolErrorClass::Transient,
             Self::TimedOut | Self::Cancelled | Self::Unread { .. } | Self::ReadOnly { .. } => ToolErrorClass::Refused,

@@ -28,7 +28,6 @@ use std::sync::Arc;
 
 use stele_core::{Future, Tool, limits};
 
-pub use error::Error;
 pub use supervise::supervise;
 
 /// Asks a person and waits for the answer; `None` when nobody can be asked or nobody answered.

@@ -10,7 +10,7 @@ use stele_core::{
     ToolSpec,
 };
 
-use crate::declare::{Declared, argument_error, finish};
+use crate::declare::{Declared, finish};
 use crate::error::{Error, Result};
 use crate::{Options, card, sanitise};
 
@@ -63,7 +63,7 @@ impl Tool for Ask {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        self.declared.parse(arguments).map_err(argument_error)?;
+        self.declared.parse(arguments)?;
         Ok(Vec::new())
     }
 

@@ -11,7 +11,7 @@ use stele_core::{
     ToolOutput, ToolSpec, limits,
 };
 
-use crate::declare::{Declared, argument_error, finish};
+use crate::declare::{Declared, finish};
 use crate::error::{Error, Result};
 use crate::shell::{self, Command, End, Outcome};
 use crate::{Options, card};
@@ -75,8 +75,8 @@ impl Tool for Bash {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        let arguments = self.declared.parse(arguments).map_err(argument_error)?;
-        self.timeout(&arguments).map_err(argument_error)?;
+        let arguments = self.declared.parse(arguments)?;
+        self.timeout(&arguments)?;
         Ok(vec![Subject::Command(arguments.command)])
     }
 

@@ -12,7 +12,7 @@ use stele_core::{
     ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, argument_error, blocking, finish};
+use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::Place;
 use crate::{Options, card, walk};
@@ -69,7 +69,7 @@ impl Tool for Glob {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(vec![Subject::Read(split(&self.declared.parse(arguments).map_err(argument_error)?).0)])
+        Ok(vec![Subject::Read(split(&self.declared.parse(arguments)?).0)])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
@@ -96,11 +96,12 @@ impl Tool for Glob {
                 let stop = Arc::new(AtomicBool::new(false));
                 let stopped = Arc::clone(&stop);
                 tokio::select! {
-                    output = blocking(move || glob(&place, &arguments, limit, &stopped)) => output,
+                    biased;
                     () = invocation.cancelled => {
                         stop.store(true, Ordering::Relaxed);
                         Err(Error::Cancelled)
                     }
+                    output = blocking(move || glob(&place, &arguments, limit, &stopped)) => output,
                 }
             };
             finish(result.await, Some(self.limit))

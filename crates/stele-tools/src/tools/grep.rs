@@ -14,7 +14,7 @@ use stele_core::{
     ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, argument_error, blocking, finish};
+use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::Place;
 use crate::{Options, card, sanitise, walk};
@@ -82,7 +82,7 @@ impl Tool for Grep {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        let arguments = self.declared.parse(arguments).map_err(argument_error)?;
+        let arguments = self.declared.parse(arguments)?;
         Ok(vec![Subject::Read(arguments.path.unwrap_or_else(|| ".".to_owned()))])
     }
 
@@ -111,11 +111,12 @@ impl Tool for Grep {
                 let stop = Arc::new(AtomicBool::new(false));
                 let stopped = Arc::clone(&stop);
                 tokio::select! {
-                    output = blocking(move || grep(&place, &arguments, limit, &stopped)) => output,
+                    biased;
                     () = invocation.cancelled => {
                         stop.store(true, Ordering::Relaxed);
                         Err(Error::Cancelled)
                     }
+                    output = blocking(move || grep(&place, &arguments, limit, &stopped)) => output,
                 }
             };
             finish(result.await, Some(self.limit))

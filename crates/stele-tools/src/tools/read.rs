@@ -14,7 +14,7 @@ use stele_core::{
     ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, argument_error, blocking, finish};
+use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Found, Place};
 use crate::{Limits, Options, card, file};
@@ -69,7 +69,7 @@ impl Tool for Read {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(vec![Subject::Read(self.declared.parse(arguments).map_err(argument_error)?.path)])
+        Ok(vec![Subject::Read(self.declared.parse(arguments)?.path)])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
@@ -105,11 +105,12 @@ impl Tool for Read {
                 let stop = Arc::new(AtomicBool::new(false));
                 let stopped = Arc::clone(&stop);
                 tokio::select! {
-                    output = blocking(move || read(&place, &arguments, limits, &stopped)) => output,
+                    biased;
                     () = invocation.cancelled => {
                         stop.store(true, Ordering::Relaxed);
                         Err(Error::Cancelled)
                     }
+                    output = blocking(move || read(&place, &arguments, limits, &stopped)) => output,
                 }
             };
             finish(result.await, None)

@@ -9,7 +9,7 @@ use stele_core::{
     ToolError, ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, argument_error, finish};
+use crate::declare::{Declared, finish};
 use crate::error::{Error, Result};
 
 /// Items a list may have.
@@ -74,7 +74,7 @@ impl Tool for Todo {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        self.declared.parse(arguments).map_err(argument_error)?;
+        self.declared.parse(arguments)?;
         Ok(Vec::new())
     }
 

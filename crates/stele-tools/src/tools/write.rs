@@ -11,7 +11,7 @@ use stele_core::{
     Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, argument_error, blocking, finish};
+use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::Place;
 use crate::{Options, card, file, sanitise};
@@ -57,7 +57,7 @@ impl Tool for Write {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(vec![Subject::Write(self.declared.parse(arguments).map_err(argument_error)?.path)])
+        Ok(vec![Subject::Write(self.declared.parse(arguments)?.path)])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {

@@ -87,3 +87,14 @@ fn cards_are_short_and_their_places_absolute() {
     };
     assert_eq!((files[0].path.as_str(), locations[0].line), ("/w/a", 1));
 }
+
+#[test]
+fn every_code_is_documented() {
+    let (code, page) = (include_str!("../../src/error.rs"), include_str!("../../../../docs/tools.md"));
+    let body = code.split("fn code(").nth(1).unwrap().split("fn class(").next().unwrap();
+    let codes: Vec<&str> = body.split('"').skip(1).step_by(2).collect();
+    assert!(codes.len() > 15);
+    for code in codes {
+        assert!(page.contains(&format!("| `{code}` |")), "{code} is not in docs/tools.md");
+    }
+}

@@ -3,7 +3,7 @@
 use serde_json::json;
 use stele_core::SearchMeta;
 
-use crate::{PROGRAM, Session, code};
+use crate::{PROGRAM, Session, block_on, code};
 
 fn tree() -> Session {
     let session = Session::new();
@@ -112,4 +112,15 @@ fn grep_of_large_files_is_bounded_by_its_window() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("400001: needle\n[1 match in 1 file]"), "{text} {}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("1 file could not be searched to the end"), "{text}");
+}
+
+#[test]
+fn a_cancelled_search_ends_at_once() {
+    let session = tree();
+    for (name, arguments) in
+        [("grep", json!({"pattern": "run"})), ("glob", json!({"pattern": "*"})), ("read", json!({"path": "README.md"}))]
+    {
+        let output = block_on(session.start(name, arguments, std::future::ready(()), &|_| {}));
+        assert_eq!(code(&output), "tool.cancelled");
+    }
 }
