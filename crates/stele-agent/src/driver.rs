@@ -453,7 +453,7 @@ impl Driver {
             };
             let outcome = match agent.credential(&config) {
                 Ok(credential) => {
-                    agent.options.client.send(&config, credential.as_ref(), ready.body.into(), &mut on_delta).await
+                    agent.options.client.send(&config, credential.as_ref(), ready.body, &mut on_delta).await
                 }
                 Err(failure) => Err(failure),
             };

@@ -90,11 +90,9 @@ impl Default for Replay {
 impl Replay {
     fn take(&mut self, record: &Record, verification: &mut Verification) {
         match &record.event {
-            Event::EpochOpened(_) => {
-                // What the last epoch's requests shared with the next is measured over all that was known by then.
-                if request::update(&mut self.encoded, &self.state).is_ok() {
-                    self.earlier = self.encoded.take();
-                }
+            // What the last epoch's requests shared with the next is measured over all that was known by then.
+            Event::EpochOpened(_) if request::update(&mut self.encoded, &self.state).is_ok() => {
+                self.earlier = self.encoded.take();
             }
             Event::RequestSent(sent) => match self.check(sent) {
                 RequestCheck::Same => {

@@ -40,7 +40,7 @@ async fn what_does_not_pass_ends_the_turn_with_the_servers_words_and_the_session
     let refused = FaultKind::Status {
         status: 401,
         headers: Vec::new(),
-        body: Some(json!({"error": {"message": "bad key 4711"}}).to_string().into()),
+        body: Some(json!({"error": {"message": "bad key 4711"}}).to_string()),
     };
     let behaviour = Behaviour::from(Script::new([Say::text("fine")])).fault(Fault::at(0, 1..=1, refused));
     let stage = Stage::new(Wire::OpenaiChat, behaviour);
