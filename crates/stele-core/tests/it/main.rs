@@ -1,5 +1,5 @@
 //! Laws of the log: folding, deriving, what is owed, and the record format.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
 
 mod catalogue;
 mod derive;
