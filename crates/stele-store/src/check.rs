@@ -98,6 +98,11 @@ pub enum Damage {
         /// The last record it shares with it.
         seq: Seq,
     },
+    /// The row of a session does not hold what was written into it.
+    Row {
+        /// What is wrong with it.
+        detail: String,
+    },
     /// Records are there, but the row of their session is gone.
     Orphans {
         /// The first of them.
@@ -134,6 +139,7 @@ impl fmt::Display for Damage {
             Self::Parent { session, seq } => {
                 write!(f, "it continues record {seq} of session {session}, which is not there")
             }
+            Self::Row { detail } => write!(f, "its row cannot be read: {detail}"),
             Self::Orphans { first, last } => {
                 write!(f, "its row is gone; {} still there", Span(*first, *last))
             }
@@ -194,7 +200,10 @@ impl Store {
         self.database.read(|connection| {
             let mut check = Check { store: self, connection, seen: HashSet::new(), faults: Vec::new() };
             for row in session::all(connection, self.path())? {
-                check.own(&row)?;
+                match row {
+                    Ok(row) => check.own(&row)?,
+                    Err(detail) => check.faults.push(Fault { session: None, damage: Damage::Row { detail } }),
+                }
             }
             check.orphans()?;
             Ok(check.faults)

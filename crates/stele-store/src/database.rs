@@ -154,7 +154,7 @@ pub(crate) fn connect_reader(path: &Path, access: Access) -> Result<Connection> 
 
 /// A database in a folder that may not be written cannot have the files that readers share; while it
 /// has no write-ahead log either, it can be read as it stands.
-fn connect_immutable(path: &Path) -> Option<Connection> {
+pub(crate) fn connect_immutable(path: &Path) -> Option<Connection> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) {

@@ -142,15 +142,17 @@ pub(crate) fn find_visible(connection: &Connection, path: &Path, id: &SessionId)
     }
 }
 
-/// Every session, hidden ones included, oldest first.
-pub(crate) fn all(connection: &Connection, path: &Path) -> Result<Vec<FullRow>> {
+/// Every session, hidden ones included, oldest first; for a row that cannot be read, what is wrong.
+pub(crate) fn all(connection: &Connection, path: &Path) -> Result<Vec<Result<FullRow, String>>> {
     connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM sessions ORDER BY key"))
-        .and_then(|mut statement| statement.query_map([], read_row)?.collect())
+        .and_then(|mut statement| {
+            statement.query_map([], |row| unless_damaged(read_row(row)))?.collect::<rusqlite::Result<_>>()
+        })
         .map_err(|error| unreadable_row(path, &error))
 }
 
-/// The sessions to list, the last used first.
+/// The sessions to list, the last used first. A row that cannot be read does not hide the others.
 pub(crate) fn list(connection: &Connection, path: &Path, filter: &Filter) -> Result<Vec<SessionRow>> {
     let limit = filter.limit.map_or(-1, i64::from);
     let sql = format!(
@@ -160,7 +162,8 @@ pub(crate) fn list(connection: &Connection, path: &Path, filter: &Filter) -> Res
     connection
         .prepare_cached(&sql)
         .and_then(|mut statement| {
-            statement.query_map((filter.cwd.as_deref(), limit), |row| read_row(row).map(|row| row.public))?.collect()
+            let rows = statement.query_map((filter.cwd.as_deref(), limit), |row| unless_damaged(read_row(row)))?;
+            rows.filter_map(|row| row.map(|row| row.ok().map(|row| row.public)).transpose()).collect()
         })
         .map_err(|error| unreadable_row(path, &error))
 }
@@ -186,7 +189,10 @@ pub(crate) fn resolve(connection: &Connection, path: &Path, text: &str) -> Resul
 fn ids(connection: &Connection, path: &Path) -> Result<Vec<SessionId>> {
     connection
         .prepare_cached("SELECT id FROM sessions WHERE hidden = 0 ORDER BY updated DESC, key DESC")
-        .and_then(|mut statement| statement.query_map([], |row| session_id(row, 0))?.collect())
+        .and_then(|mut statement| {
+            let rows = statement.query_map([], |row| unless_damaged(session_id(row, 0)))?;
+            rows.filter_map(|row| row.map(Result::ok).transpose()).collect()
+        })
         .map_err(|error| unreadable_row(path, &error))
 }
 
@@ -199,7 +205,15 @@ fn nearest(connection: &Connection, path: &Path, text: &str) -> Result<Vec<Sessi
     Ok(ids)
 }
 
-/// A row whose columns do not hold what was written into them is damage, not a failure to read.
+/// Tells columns that do not hold what was written into them from a failure to read.
+fn unless_damaged<T>(read: rusqlite::Result<T>) -> rusqlite::Result<Result<T, String>> {
+    match read {
+        Ok(row) => Ok(Ok(row)),
+        Err(error @ (rusqlite::Error::SqliteFailure(..) | rusqlite::Error::SqlInputError { .. })) => Err(error),
+        Err(error) => Ok(Err(error.to_string())),
+    }
+}
+
 fn unreadable_row(path: &Path, error: &rusqlite::Error) -> Error {
     match error {
         rusqlite::Error::SqliteFailure(..) | rusqlite::Error::SqlInputError { .. } => Error::reading(path, error),

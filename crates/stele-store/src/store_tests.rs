@@ -5,6 +5,7 @@ use std::path::Path;
 use stele_core::{Millis, RecordBytes, Seq, SessionId};
 use tempfile::TempDir;
 
+use crate::database::connect_immutable;
 use crate::schema::{MIGRATIONS, open_for_writing};
 use crate::{Append, Durability, Error, Start, Store};
 
@@ -213,4 +214,19 @@ fn a_large_write_ahead_log_is_folded_in_when_a_store_opens() {
     let store = Store::open(folder.path()).unwrap();
     assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
     assert_eq!(store.check_all().unwrap(), []);
+}
+
+#[test]
+fn a_database_on_a_read_only_disk_is_read_as_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("a ?%41#b");
+    let store = Store::open(&root).unwrap();
+    let mut writer = store.create(id(), start()).unwrap();
+    writer.append(&[append(0, 10)], Durability::Normal, None).unwrap();
+    // While its write-ahead log holds something, the file alone is not the whole.
+    assert!(connect_immutable(store.path()).is_none());
+    pragma(&store, "PRAGMA wal_checkpoint(TRUNCATE)");
+    let connection = connect_immutable(store.path()).unwrap();
+    let records: i64 = connection.query_row("SELECT count(*) FROM records", [], |row| row.get(0)).unwrap();
+    assert_eq!(records, 1);
 }

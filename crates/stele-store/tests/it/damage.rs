@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 use stele_core::{Hash, Record, Seq};
-use stele_store::{Damage, Store};
+use stele_store::{Damage, Fault, Store};
 
 use crate::bed::{Bed, fill, fork_of, id, nth, records};
 
@@ -212,6 +212,22 @@ fn a_session_whose_row_is_gone_is_still_named() {
     std::fs::remove_file(bed.root().join("locks").join(id(1).as_str())).unwrap();
     assert_eq!(store.check_all().unwrap().iter().map(|fault| &fault.session).collect::<Vec<_>>(), [&None]);
     assert_eq!(store.check(&id(2)).unwrap_err().code(), "log.not_found");
+}
+
+#[test]
+fn a_session_whose_row_is_damaged_does_not_hide_the_others() {
+    let (bed, store, connection) = bed();
+    bed.session(2, 3);
+    connection.execute("UPDATE sessions SET id = 'nonsense' WHERE key = 1", []).unwrap();
+    let listed = store.sessions(&Default::default()).unwrap();
+    assert_eq!(listed.iter().map(|row| &row.id).collect::<Vec<_>>(), [&id(2)]);
+    assert_eq!(store.resolve("0190").unwrap(), id(2));
+    let faults = store.check_all().unwrap();
+    assert!(matches!(faults.as_slice(), [Fault { session: None, damage: Damage::Row { .. } }]), "{faults:?}");
+    // An id that became another one does not fit the chain.
+    connection.execute("UPDATE sessions SET id = ?1 WHERE key = 1", [id(3).as_str()]).unwrap();
+    let faults = store.check_all().unwrap();
+    assert!(faults.contains(&Fault { session: Some(id(3)), damage: Damage::Prev { seq: Seq(0) } }), "{faults:?}");
 }
 
 #[test]
