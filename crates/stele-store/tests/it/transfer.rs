@@ -273,6 +273,11 @@ fn a_damaged_session_is_exported_as_far_as_it_can_be_read() {
     let mut file = Vec::new();
     let done = store.export(&id(1), &mut file).unwrap();
     assert_eq!(done, Exported { records: 7, blobs: 1, lost: 2 });
+    // Beside the damaged session the file becomes a sound one, in the same store.
+    let mended = import(&store, &file, 9);
+    assert_eq!((mended.id.clone(), mended.outcome), (id(9), Outcome::Salvaged));
+    assert_eq!(store.check(&id(9)).unwrap(), []);
+    assert_eq!(said_lines(&store, &id(9)).len(), 3);
     let (said, kept, imported) = salvage(&file);
     assert_eq!(said.len(), 3, "{said:?}");
     assert!(kept.contains(&b"\xff\x0a".to_vec()));
