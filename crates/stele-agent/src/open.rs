@@ -49,7 +49,7 @@ impl Driver {
         let writer =
             agent.store().create(session.clone(), Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
         let mut driver = Self::new(agent, session.clone(), session, writer, State::new(), start.folder.clone(), false)?;
-        driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent: None, imported: false })?;
+        driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent: None })?;
         driver.append(ModeSet { mode: start.mode, by: start.by.clone() })?;
         driver.choose_model(&start.route, &start.model, start.by.clone())?;
         Ok(driver)
@@ -93,16 +93,13 @@ impl Driver {
         let lineage = lineage(agent.store(), parent);
         let cwd = folder.display().to_string();
         let continued = Some(Parent { session: parent.clone(), seq: at });
-        let start = Start { cwd: cwd.clone(), created: agent.now(), parent: continued.clone() };
+        let start = Start { cwd: cwd.clone(), created: agent.now(), parent: continued };
         let writer = agent.store().create(session.clone(), start)?;
+        // The record may be an ancestor's: the store knows whose it is.
+        let parent = writer.parent().cloned();
         let events = close(&state, "");
         let mut driver = Self::new(agent, session, lineage, writer, state, folder, false)?;
-        driver.append(SessionStarted {
-            version: agent.options.version.clone(),
-            cwd,
-            parent: continued,
-            imported: false,
-        })?;
+        driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent })?;
         for event in events {
             driver.append(event)?;
         }

@@ -131,9 +131,6 @@ pub struct SessionStarted {
     /// In a fork: what it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// True for a log that was imported from a damaged file.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub imported: bool,
 }
 impl Texts for SessionStarted {}
 

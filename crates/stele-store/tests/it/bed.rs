@@ -73,7 +73,7 @@ pub fn append(seq: u64, event: Event) -> Append {
 }
 
 pub fn started() -> Event {
-    SessionStarted { version: "0.0.0".to_owned(), cwd: "/work".to_owned(), parent: None, imported: false }.into()
+    SessionStarted { version: "0.0.0".to_owned(), cwd: "/work".to_owned(), parent: None }.into()
 }
 
 pub fn said(text: &str) -> Event {
