@@ -42,8 +42,6 @@ pub enum Layer {
     Managed,
     /// The person's configuration.
     User,
-    /// The environment.
-    Environment,
     /// The command line.
     Flag,
     /// A person's "always" in this session.
@@ -57,7 +55,6 @@ impl Layer {
         match self {
             Self::Managed => "managed",
             Self::User => "user",
-            Self::Environment => "environment",
             Self::Flag => "flag",
             Self::Session => "session",
         }

@@ -1,0 +1,184 @@
+//! A TOML file as a list of keys and values with their lines.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, ValueDeserializer};
+
+use stele_provider::RouteConfig;
+
+use super::inputs::FileText;
+use super::keys::{self, Kind};
+use super::layers::{Entry, Raw};
+use super::{ConfigError, Source};
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The machine's administrator.
+    Managed,
+    /// The person.
+    User,
+}
+
+/// What a file says.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    /// Keys and values, in the file's order.
+    pub(super) entries: Vec<Entry>,
+    /// `[routes.NAME]`.
+    pub(super) routes: Vec<(String, RouteConfig)>,
+}
+
+/// Reads a file.
+pub(super) fn parse(file: &FileText, owner: Owner) -> Result<Parsed, ConfigError> {
+    let reader = Reader { file, owner };
+    let table = DeTable::parse(&file.text).map_err(|error| ConfigError::Syntax {
+        at: reader.at(error.span().map_or(0, |span| span.start)),
+        problem: error.message().to_owned(),
+    })?;
+    let mut parsed = Parsed::default();
+    reader.table(table.get_ref(), &[], &mut parsed)?;
+    Ok(parsed)
+}
+
+struct Reader<'a> {
+    file: &'a FileText,
+    owner: Owner,
+}
+
+impl Reader<'_> {
+    fn at(&self, offset: usize) -> Source {
+        let line = 1 + self.file.text.bytes().take(offset).filter(|byte| *byte == b'\n').count();
+        let path = self.file.path.clone();
+        match self.owner {
+            Owner::Managed => Source::Managed { path, line },
+            Owner::User => Source::File { path, line },
+        }
+    }
+
+    fn table(&self, table: &DeTable<'_>, above: &[&str], parsed: &mut Parsed) -> Result<(), ConfigError> {
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(name, _)| name.span().start);
+        for (name, value) in entries {
+            let path: Vec<&str> = above.iter().copied().chain([name.get_ref().as_ref()]).collect();
+            let at = self.at(name.span().start);
+            match value.get_ref() {
+                DeValue::Table(inner) if keys::is_table(&path) => {
+                    if let ["routes", name] = path.as_slice() {
+                        self.placed(&path, &at)?;
+                        parsed.routes.push(((*name).to_owned(), self.route(name, value)?));
+                    }
+                    self.table(inner, &path, parsed)?;
+                }
+                other => self.entry(&path, other, value.span(), at, parsed)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &self,
+        path: &[&str],
+        value: &DeValue<'_>,
+        span: Range<usize>,
+        at: Source,
+        parsed: &mut Parsed,
+    ) -> Result<(), ConfigError> {
+        let name = path.join(".");
+        let Some(key) = keys::find(path) else {
+            if let Some(bound) = keys::fixed_limit(&name) {
+                let problem = format!("cannot be set; it is always {}", bound.default);
+                return Err(ConfigError::Misplaced { at, key: name, problem });
+            }
+            if keys::is_table(path) {
+                return Err(wrong(at, name, "a table", value));
+            }
+            let nearest = keys::nearest(&name);
+            return Err(ConfigError::UnknownKey { at: Some(at), key: name, nearest });
+        };
+        self.placed(path, &at)?;
+        let raw = match (key.kind, value) {
+            (Kind::Text, DeValue::String(text)) => Raw::Text(text.to_string()),
+            (Kind::Text, other) => return Err(wrong(at, name, "a text", other)),
+            (Kind::Limit(_), DeValue::Integer(number)) => match u64::from_str_radix(number.as_str(), number.radix()) {
+                Ok(number) => Raw::Number(number),
+                Err(_) => return Err(wrong(at, name, "a whole number, not below zero", value)),
+            },
+            (Kind::Limit(_), other) => return Err(wrong(at, name, "a whole number", other)),
+            (Kind::Texts, DeValue::Array(items)) => {
+                let texts = items.iter().map(|item| match item.get_ref() {
+                    DeValue::String(text) => Ok((text.to_string(), line(&self.at(item.span().start)))),
+                    other => Err(wrong(self.at(item.span().start), name.clone(), "a list of texts", other)),
+                });
+                Raw::Texts(texts.collect::<Result<_, _>>()?)
+            }
+            (Kind::Texts, other) => return Err(wrong(at, name, "a list of texts", other)),
+            // The route as a whole has been read already.
+            (Kind::Route, _) => Raw::Shown(self.file.text.get(span).unwrap_or_default().to_owned()),
+        };
+        parsed.entries.push(Entry { key: name, value: raw, source: at });
+        Ok(())
+    }
+
+    /// The machine's policy only narrows, and nothing else bounds the mode.
+    fn placed(&self, path: &[&str], at: &Source) -> Result<(), ConfigError> {
+        let key = path.join(".");
+        let narrows = matches!(key.as_str(), keys::DENY | keys::HIGHEST_MODE);
+        let problem = match self.owner {
+            Owner::Managed if !narrows => {
+                "cannot be set by the machine's policy: it takes `highest_mode` and `permissions.deny`"
+            }
+            Owner::User if key == keys::HIGHEST_MODE => "is set by the machine's policy alone; set `mode`",
+            Owner::Managed | Owner::User => return Ok(()),
+        };
+        Err(ConfigError::Misplaced { at: at.clone(), key, problem: problem.to_owned() })
+    }
+
+    fn route(&self, name: &str, value: &Spanned<DeValue<'_>>) -> Result<RouteConfig, ConfigError> {
+        // `ROUTE/MODEL` names a model, and a dot separates keys.
+        if name.is_empty()
+            || !name.chars().all(|character| character.is_ascii_alphanumeric() || "-_".contains(character))
+        {
+            return Err(ConfigError::Value {
+                at: self.at(value.span().start),
+                key: format!("routes.{name}"),
+                problem: "is no name for a route: it takes letters, digits, - and _".to_owned(),
+            });
+        }
+        self.known(value.get_ref(), &["routes", name])?;
+        RouteConfig::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| ConfigError::Value {
+            at: self.at(error.span().map_or(value.span().start, |span| span.start)),
+            key: format!("routes.{name}"),
+            problem: format!("is not right: {}", error.message()),
+        })
+    }
+
+    /// Every key below is known: checked first, since it names the nearest one.
+    fn known(&self, value: &DeValue<'_>, above: &[&str]) -> Result<(), ConfigError> {
+        let DeValue::Table(table) = value else { return Ok(()) };
+        for (name, value) in table {
+            let path: Vec<&str> = above.iter().copied().chain([name.get_ref().as_ref()]).collect();
+            if keys::is_table(&path) {
+                self.known(value.get_ref(), &path)?;
+            } else if keys::find(&path).is_none() {
+                let key = path.join(".");
+                let nearest = keys::nearest(&key);
+                return Err(ConfigError::UnknownKey { at: Some(self.at(name.span().start)), key, nearest });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn line(at: &Source) -> usize {
+    match at {
+        Source::Managed { line, .. } | Source::File { line, .. } => *line,
+        Source::Default | Source::Environment(_) | Source::Flag(_) => 0,
+    }
+}
+
+fn wrong(at: Source, key: String, expected: &str, found: &DeValue<'_>) -> ConfigError {
+    ConfigError::Value { at, key, problem: format!("takes {expected}, found {}", found.type_str()) }
+}

@@ -1,0 +1,179 @@
+//! Every key there is.
+
+use stele_core::limits::{self, Bound};
+
+pub const MODE: &str = "mode";
+pub const HIGHEST_MODE: &str = "highest_mode";
+pub const MODEL: &str = "model";
+pub const ROUTE: &str = "route";
+pub const ALLOW: &str = "permissions.allow";
+pub const ASK: &str = "permissions.ask";
+pub const DENY: &str = "permissions.deny";
+pub const SHELL_ENV: &str = "shell.env";
+pub const PERSONA: &str = "agent.persona";
+
+/// What a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A text.
+    Text,
+    /// A list of texts; those of all layers count together.
+    Texts,
+    /// A whole number within a bound.
+    Limit(&'static Bound),
+    /// Part of a route: the route as a whole says what it takes.
+    Route,
+}
+
+/// A key. A part `*` stands for any name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    pub name: String,
+    pub kind: Kind,
+    pub about: String,
+}
+
+/// Limits that can be set. The others shape what a log means, or have no reason to be different yet.
+const SETTABLE: &[&Bound] = &[
+    &limits::STEPS,
+    &limits::EXECUTIONS,
+    &limits::RESULT_BYTES,
+    &limits::READ_LINES,
+    &limits::READ_BYTES,
+    &limits::SHELL_MS,
+    &limits::IDLE_MS,
+    &limits::CONNECT_MS,
+];
+
+const PLAIN: &[(&str, Kind, &str)] = &[
+    (MODE, Kind::Text, "what needs no question: ask (reading), edit (also editing here), full (everything)"),
+    (HIGHEST_MODE, Kind::Text, "the highest mode on this machine; only the machine's policy sets it"),
+    (MODEL, Kind::Text, "the model that is asked: a model, a route, or ROUTE/MODEL"),
+    (ROUTE, Kind::Text, "the route that is used when `model` names none"),
+    (ALLOW, Kind::Texts, "rules for what runs without asking"),
+    (ASK, Kind::Texts, "rules for what asks, whatever else allows it"),
+    (DENY, Kind::Texts, "rules for what is refused, whatever else allows it"),
+    (SHELL_ENV, Kind::Texts, "further variables that commands are given"),
+    (PERSONA, Kind::Text, "text that is added to what the model is told first"),
+];
+
+const ROUTES: &[(&str, &str)] = &[
+    ("wire", "the protocol: anthropic-messages, openai-responses, openai-chat, gemini"),
+    ("base_url", "what the vendor's own SDK takes as its base URL"),
+    ("model", "the model"),
+    ("key_env", "the variable that holds the key"),
+    ("headers.*", "a header without a secret"),
+    ("parameters.max_output_tokens", "most tokens of one answer"),
+    ("parameters.temperature", "sampling temperature"),
+    ("parameters.top_p", "nucleus sampling"),
+    ("parameters.effort", "how hard the model should think, in the vendor's words"),
+    ("cache.marks", "whether the wire's cache marks are sent: auto, off"),
+    ("price.input", "millionths of a dollar for a million tokens"),
+    ("price.output", "millionths of a dollar for a million tokens"),
+    ("price.cache_read", "millionths of a dollar for a million tokens"),
+    ("price.cache_write", "millionths of a dollar for a million tokens"),
+    ("price.cache_write_5m", "millionths of a dollar for a million tokens"),
+    ("price.cache_write_1h", "millionths of a dollar for a million tokens"),
+    ("price.long.*", "what long requests cost instead"),
+];
+
+/// Every key, in the order in which they are shown.
+pub fn all() -> Vec<Key> {
+    let plain =
+        PLAIN.iter().map(|(name, kind, about)| Key { name: (*name).into(), kind: *kind, about: (*about).into() });
+    let limits = SETTABLE.iter().map(|bound| Key {
+        name: bound.name.to_owned(),
+        kind: Kind::Limit(bound),
+        about: format!("default {}, at most {}", bound.default, bound.hard),
+    });
+    let routes = ROUTES.iter().map(|(name, about)| Key {
+        name: format!("routes.*.{name}"),
+        kind: Kind::Route,
+        about: (*about).to_owned(),
+    });
+    plain.chain(limits).chain(routes).collect()
+}
+
+/// The key that a dotted path is, if there is one.
+pub fn find(path: &[&str]) -> Option<Key> {
+    all().into_iter().find(|key| {
+        let parts: Vec<&str> = key.name.split('.').collect();
+        parts.len() == path.len() && covers(&parts, path)
+    })
+}
+
+/// True when keys lie below the path.
+pub fn is_table(path: &[&str]) -> bool {
+    all().iter().any(|key| {
+        let parts: Vec<&str> = key.name.split('.').collect();
+        parts.len() > path.len() && covers(&parts, path)
+    })
+}
+
+/// True when the path is a key or has keys below it.
+pub fn is_known(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('.').collect();
+    find(&parts).is_some() || is_table(&parts)
+}
+
+/// A limit that exists and cannot be set.
+pub fn fixed_limit(path: &str) -> Option<&'static Bound> {
+    limits::ALL.iter().find(|bound| bound.name == path)
+}
+
+fn covers(parts: &[&str], path: &[&str]) -> bool {
+    parts.iter().zip(path).all(|(part, given)| *part == "*" || part == given)
+}
+
+/// The known key that is closest to a path; names that stand for `*` are kept.
+pub fn nearest(path: &str) -> String {
+    let given: Vec<&str> = path.split('.').collect();
+    let candidates = all().into_iter().flat_map(|key| {
+        let parts: Vec<String> = key
+            .name
+            .split('.')
+            .enumerate()
+            .map(|(index, part)| match (part, given.get(index)) {
+                ("*", Some(name)) => (*name).to_owned(),
+                ("*", None) => "NAME".to_owned(),
+                (part, _) => part.to_owned(),
+            })
+            .collect();
+        // A table is a candidate as well as its keys.
+        (1..=parts.len()).map(|count| parts[..count].join(".")).collect::<Vec<_>>()
+    });
+    closest(path, candidates).unwrap_or_else(|| MODE.to_owned())
+}
+
+/// The variable of a key that can be set in the environment: `limits.steps` is `STELE_LIMITS_STEPS`.
+/// Lists and routes have none, and the model has its own way (`STELE_MODEL` beside `STELE_BASE_URL`).
+pub fn variable(key: &Key) -> Option<String> {
+    let scalar = matches!(key.kind, Kind::Text | Kind::Limit(_));
+    (scalar && key.name != HIGHEST_MODE && key.name != MODEL)
+        .then(|| format!("STELE_{}", key.name.replace('.', "_").to_uppercase()))
+}
+
+/// The candidate with the smallest edit distance; of several the one of the same length.
+pub fn closest(given: &str, candidates: impl Iterator<Item = String>) -> Option<String> {
+    candidates.min_by_key(|candidate| (distance(given, candidate), given.len().abs_diff(candidate.len())))
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours between two names.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let mut rows = vec![(0..=other.len()).collect::<Vec<usize>>()];
+    for (index, character) in one.iter().enumerate() {
+        let above = &rows[index];
+        let mut row = vec![index + 1];
+        for (column, candidate) in other.iter().enumerate() {
+            let mut best =
+                (above[column] + usize::from(character != candidate)).min(above[column + 1] + 1).min(row[column] + 1);
+            if index > 0 && column > 0 && one[index - 1] == *candidate && other[column - 1] == *character {
+                best = best.min(rows[index - 1][column - 1] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[one.len()][other.len()]
+}

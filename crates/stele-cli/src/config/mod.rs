@@ -1,0 +1,178 @@
+//! The configuration: what is set, by whom.
+//!
+//! Layers, each over the one before: the defaults, the user's `config.toml`, the environment
+//! (`STELE_*`), the flags. The machine's policy (`/etc/stele/policy.toml`) only narrows: it denies,
+//! and it bounds the mode. A project's `.stele/config.toml` is not loaded, since there is no way
+//! yet to say that a folder is trusted; it is named in [`Config::skipped`].
+//!
+//! [`Inputs::read`] is the one place that reads files; [`Config::load`] is pure.
+
+mod error;
+mod file;
+mod inputs;
+mod keys;
+mod layers;
+mod settings;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use stele_core::Mode;
+use stele_core::limits::{self, Bound, TurnLimits};
+use stele_guard::{Layer, List, Policy};
+use stele_provider::RouteConfig;
+
+pub use error::ConfigError;
+pub use inputs::{FileText, Flags, Inputs, Places};
+pub use settings::{Setting, Source};
+
+use layers::{Layers, Raw};
+
+/// Everything that was set, merged.
+#[derive(Debug)]
+pub struct Config {
+    /// The folder of the user's configuration and instructions.
+    pub home: PathBuf,
+    /// The folder of the logs.
+    pub data: PathBuf,
+    /// Mode of a new session.
+    pub mode: Mode,
+    /// The highest mode that the machine's policy allows.
+    pub highest_mode: Mode,
+    /// The route that is used when nothing else is said.
+    pub route: Option<String>,
+    /// A model, a route, or `ROUTE/MODEL`.
+    pub model: Option<String>,
+    /// `[routes.NAME]`.
+    pub routes: BTreeMap<String, RouteConfig>,
+    /// The rules of every layer.
+    pub policy: Policy,
+    /// Further variables that commands are given.
+    pub shell_env: Vec<String>,
+    /// Limits of the tools.
+    pub tool_limits: stele_tools::Limits,
+    /// Limits of every turn, as far as they were set.
+    pub turn_limits: TurnLimits,
+    /// Longest time to connect to a provider.
+    pub connect: Duration,
+    /// Longest time without a byte from a provider.
+    pub idle: Duration,
+    /// Text that is added to the system zone.
+    pub persona: Option<String>,
+    /// What was not loaded for lack of trust.
+    pub skipped: Vec<String>,
+    settings: Vec<Setting>,
+}
+
+impl Config {
+    /// Merges the layers.
+    ///
+    /// # Errors
+    /// Something cannot be read, is not known, or is out of bounds; the message says where it stands.
+    pub fn load(inputs: &Inputs) -> Result<Self, ConfigError> {
+        let layers = Layers::of(inputs)?;
+        let highest_mode = layers.mode(keys::HIGHEST_MODE)?.unwrap_or(Mode::Full);
+        let mode = layers.mode(keys::MODE)?.unwrap_or_default();
+        if mode > highest_mode {
+            return Err(ConfigError::Mode {
+                mode,
+                set_by: layers.source(keys::MODE),
+                highest: highest_mode,
+                by: layers.source(keys::HIGHEST_MODE),
+            });
+        }
+        let set = |bound: &Bound| layers.limit(bound);
+        let size = |bound: &Bound| -> Result<usize, ConfigError> {
+            Ok(usize::try_from(set(bound)?.unwrap_or(bound.default)).unwrap_or(usize::MAX))
+        };
+        let milliseconds =
+            |bound: &Bound| Ok::<_, ConfigError>(Duration::from_millis(set(bound)?.unwrap_or(bound.default)));
+        let tool_limits = stele_tools::Limits {
+            result_bytes: size(&limits::RESULT_BYTES)?,
+            read_lines: set(&limits::READ_LINES)?.unwrap_or(limits::READ_LINES.default),
+            read_bytes: size(&limits::READ_BYTES)?,
+            shell_ms: set(&limits::SHELL_MS)?.unwrap_or(limits::SHELL_MS.default),
+        };
+        let turn_limits =
+            TurnLimits { steps: set(&limits::STEPS)?, executions: set(&limits::EXECUTIONS)?, ..TurnLimits::default() };
+        let routes = layers.routes()?;
+        let shell_env = layers.variables(&routes)?;
+        Ok(Self {
+            home: inputs.places.config.clone(),
+            data: inputs.places.data.clone(),
+            mode,
+            highest_mode,
+            route: layers.text(keys::ROUTE)?,
+            model: layers.text(keys::MODEL)?,
+            routes,
+            policy: policy(&layers)?,
+            shell_env,
+            tool_limits,
+            turn_limits,
+            connect: milliseconds(&limits::CONNECT_MS)?,
+            idle: milliseconds(&limits::IDLE_MS)?,
+            persona: layers.text(keys::PERSONA)?,
+            skipped: inputs.skipped(),
+            settings: layers.settings(),
+        })
+    }
+
+    /// What the choice of a route is made from: `model`, `route`, or `ROUTE/MODEL`. Of the two keys
+    /// one that is set in a later layer replaces the other, since it may name another vendor's model.
+    pub fn choice(&self) -> Option<String> {
+        let rank = |key: &str| self.settings.iter().find(|setting| setting.key == key).map(Setting::rank);
+        match (&self.route, &self.model) {
+            (Some(route), Some(model)) => Some(match rank(keys::ROUTE).cmp(&rank(keys::MODEL)) {
+                std::cmp::Ordering::Equal => format!("{route}/{model}"),
+                std::cmp::Ordering::Less => model.clone(),
+                std::cmp::Ordering::Greater => route.clone(),
+            }),
+            (Some(only), None) | (None, Some(only)) => Some(only.clone()),
+            (None, None) => None,
+        }
+    }
+
+    /// Every key with its value and what set it, in a fixed order: `stele config --effective`.
+    pub fn effective(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// One key, or all keys below it: `stele config --explain KEY`.
+    ///
+    /// # Errors
+    /// `config.unknown_key` with the nearest known key.
+    pub fn explain(&self, key: &str) -> Result<Vec<&Setting>, ConfigError> {
+        let below = format!("{key}.");
+        let found: Vec<_> =
+            self.settings.iter().filter(|setting| setting.key == key || setting.key.starts_with(&below)).collect();
+        if found.is_empty() && !keys::is_known(key) {
+            return Err(ConfigError::UnknownKey { at: None, key: key.to_owned(), nearest: keys::nearest(key) });
+        }
+        Ok(found)
+    }
+}
+
+/// The rules of every layer, the machine's first.
+fn policy(layers: &Layers) -> Result<Policy, ConfigError> {
+    let mut policy = Policy::default();
+    for (key, list) in [(keys::DENY, List::Deny), (keys::ASK, List::Ask), (keys::ALLOW, List::Allow)] {
+        for entry in layers.entries(key) {
+            let layer = match entry.source {
+                Source::Managed { .. } => Layer::Managed,
+                Source::Flag(_) => Layer::Flag,
+                Source::Default | Source::File { .. } | Source::Environment(_) => Layer::User,
+            };
+            let Raw::Texts(rules) = &entry.value else { continue };
+            for (rule, line) in rules {
+                policy
+                    .add(list, layer, rule)
+                    .map_err(|error| ConfigError::Rule { at: entry.source.at_line(*line), error })?;
+            }
+        }
+    }
+    Ok(policy)
+}
