@@ -1,5 +1,5 @@
 //! The `stele` binary.
-#[allow(dead_code, reason = "no command reads it yet")]
+#[allow(dead_code, unused_imports, reason = "no command reads it yet")]
 mod config;
 
 fn main() {}

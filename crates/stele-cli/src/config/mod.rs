@@ -27,7 +27,7 @@ use stele_guard::{Layer, List, Policy};
 use stele_provider::RouteConfig;
 
 pub use error::ConfigError;
-pub use inputs::{FileText, Flags, Inputs, Places};
+pub use inputs::{Flags, Inputs};
 pub use settings::{Setting, Source};
 
 use layers::{Layers, Raw};

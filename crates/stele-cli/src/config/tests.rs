@@ -3,6 +3,7 @@ use std::path::PathBuf;
 
 use stele_core::{Mode, Wire};
 
+use super::inputs::{FileText, Places};
 use super::*;
 
 /// Inputs with a user's file.
