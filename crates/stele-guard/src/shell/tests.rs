@@ -170,7 +170,7 @@ fn parsing_is_quick() {
     for _ in 0..100 {
         let _ = parse("cd crates && CI=true cargo test -p stele-guard -- --nocapture 2>&1 | tail -n 40");
     }
-    // Measured 0.06 ms each without optimisation; the bound leaves room for a busy machine.
+    // 0.1 to 0.3 ms each without optimisation on a busy machine with two cores; this allows 5 ms.
     assert!(started.elapsed() < std::time::Duration::from_millis(500), "{:?}", started.elapsed());
 }
 
