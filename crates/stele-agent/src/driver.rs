@@ -668,7 +668,8 @@ fn failed(call: CallId, error: &ToolError) -> Event {
 }
 
 /// What the search index holds of an event: what people and the model said.
-fn search_text(event: &Event) -> Option<String> {
+#[must_use]
+pub fn search_text(event: &Event) -> Option<String> {
     let text = match event {
         Event::UserMessage(message) => {
             message.content.iter().map(|Part::Text { text }| text.as_str()).collect::<Vec<_>>().join("\n")

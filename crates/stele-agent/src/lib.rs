@@ -19,8 +19,8 @@ mod request;
 mod verify;
 
 pub use agent::{Agent, AgentOptions, Approvals, Clock};
-pub use driver::{Driver, Until};
+pub use driver::{Driver, Until, search_text};
 pub use error::{Error, Result};
 pub use notice::{Command, Logged, Notice};
-pub use open::{OpenPolicy, SessionStart};
+pub use open::{OpenPolicy, SessionStart, new_session_id};
 pub use verify::{RequestCheck, Verification, verify};

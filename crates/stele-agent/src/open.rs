@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stele_core::{By, Mode, ModeSet, Parent, Record, Seq, SessionId, SessionStarted, State, close, resume};
+use stele_core::{By, Millis, Mode, ModeSet, Parent, Record, Seq, SessionId, SessionStarted, State, close, resume};
 use stele_store::{Start, Store};
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -44,7 +44,7 @@ impl Driver {
     /// # Errors
     /// The store refuses.
     pub fn create(agent: &Arc<Agent>, start: &SessionStart) -> Result<Self> {
-        let session = new_id(agent);
+        let session = new_session_id(agent.now());
         let cwd = start.folder.display().to_string();
         let writer =
             agent.store().create(session.clone(), Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
@@ -89,7 +89,7 @@ impl Driver {
         };
         let state = fold(agent.store(), parent, Some(at))?;
         let folder = folder_of(&state)?;
-        let session = new_id(agent);
+        let session = new_session_id(agent.now());
         let lineage = lineage(agent.store(), parent);
         let cwd = folder.display().to_string();
         let continued = Some(Parent { session: parent.clone(), seq: at });
@@ -139,8 +139,10 @@ pub(crate) fn notices() -> broadcast::Sender<Notice> {
     broadcast::Sender::new(NOTICES)
 }
 
-fn new_id(agent: &Agent) -> SessionId {
-    let millis = u64::try_from(agent.now().0).unwrap_or(0);
+/// A new session's id: a UUIDv7, so that ids sort by the time they were made.
+#[must_use]
+pub fn new_session_id(now: Millis) -> SessionId {
+    let millis = u64::try_from(now.0).unwrap_or(0);
     let ticks = uuid::Timestamp::from_unix(
         uuid::NoContext,
         millis / 1000,

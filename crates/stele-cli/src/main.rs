@@ -1,5 +1,31 @@
-//! The `stele` binary.
-#[allow(dead_code, unused_imports, reason = "no command reads it yet")]
-mod config;
+//! The binary `stele`: reads arguments, environment and files, and wires everything.
 
-fn main() {}
+mod app;
+mod approve;
+mod args;
+mod commands;
+mod config;
+mod drive;
+mod error;
+mod feed;
+mod output;
+mod person;
+mod prompt;
+mod render;
+mod schema;
+mod sessions;
+mod setup;
+mod signals;
+mod tally;
+mod values;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A shell command's supervisor is this program again; it must not pay for anything below.
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == setup::SUPERVISE) {
+        return stele_tools::supervise(&arguments.collect::<Vec<_>>());
+    }
+    app::run()
+}

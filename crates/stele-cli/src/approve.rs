@@ -1,0 +1,65 @@
+//! A question about a call, and what a person's line answers.
+
+use std::path::Path;
+
+use stele_core::{ApprovalOutcome, Tool};
+
+use crate::render::card;
+use crate::render::inert::one_line;
+use crate::render::style::Style;
+use crate::render::text::ShownCall;
+
+/// The question: the parsed command or the change, the rule that asked, the rule that `always` grants.
+pub fn question(call: &ShownCall, tool: Option<&dyn Tool>, folder: &Path, style: Style) -> String {
+    let mut lines = vec![style.bold(&format!("? may {} run?", one_line(&call.name)))];
+    lines.extend(card::question(tool, &call.name, call.arguments.as_str(), folder, style));
+    if let Some(gated) = &call.gated {
+        let reason = gated.reason.as_deref().map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
+        lines.push(style.dim(&format!("  asked by {}{reason}", one_line(&gated.by.0))));
+        if let Some(rule) = &gated.always {
+            lines.push(style.dim(&format!("  always allows {} in this session", one_line(rule))));
+        }
+    }
+    lines.join("\n")
+}
+
+/// What the answers are.
+pub fn choices(call: &ShownCall) -> String {
+    let always = call.gated.as_ref().is_some_and(|gated| gated.always.is_some());
+    format!("  [y]es, {}[n]o, or n and a reason: ", if always { "[a]lways, " } else { "" })
+}
+
+/// Reads a person's line. `None`: it is no answer, ask again. Nothing but an explicit yes allows.
+pub fn read(line: &str, always: Option<&str>) -> Option<ApprovalOutcome> {
+    let line = line.trim();
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    match (word.to_lowercase().as_str(), rest.trim()) {
+        ("y" | "yes", "") => Some(ApprovalOutcome::Once),
+        ("a" | "always", "") => always.map(|rule| ApprovalOutcome::Always { rule: rule.to_owned() }),
+        ("n" | "no", reason) => Some(reject(reason)),
+        _ => None,
+    }
+}
+
+/// A refusal with its reason for the model.
+pub fn reject(reason: &str) -> ApprovalOutcome {
+    let reason = if reason.is_empty() { "the user said no" } else { reason };
+    ApprovalOutcome::Reject { reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_allows() {
+        assert_eq!(read(" Yes \n", None), Some(ApprovalOutcome::Once));
+        assert_eq!(read("n not in main", None), Some(reject("not in main")));
+        assert_eq!(read("no", None), Some(reject("")));
+        let rule = Some("bash(ls*)");
+        assert_eq!(read("always", rule), Some(ApprovalOutcome::Always { rule: "bash(ls*)".to_owned() }));
+        for unclear in ["", "yes please", "ok", "always", "a maybe", "yn", "\u{1b}y"] {
+            assert_eq!(read(unclear, None), None, "{unclear:?}");
+        }
+    }
+}

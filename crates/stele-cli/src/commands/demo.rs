@@ -1,0 +1,191 @@
+//! `stele demo`: the ordinary run against a scripted model on a local port, in a small project of its own.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::json;
+use stele_agent::Approvals;
+use stele_core::limits::TurnLimits;
+use stele_core::{Event, FileAction, Mode, Parameters, SessionId, Wire};
+use stele_provider::{KeySource, Marks, Route};
+use stele_store::Store;
+use stele_testkit::{Behaviour, Pace, Say, Script, Server};
+
+use crate::args::{DemoArgs, Global, SessionArgs};
+use crate::commands::{cache, run, sessions};
+use crate::error::{CommandError, Result};
+use crate::feed::records;
+use crate::output;
+use crate::person::Person;
+use crate::prompt::Prompts;
+use crate::render::inert::inert;
+use crate::render::style::Style;
+use crate::render::{card, diff, timeline};
+use crate::sessions::{Wanted, Which};
+use crate::setup::{Environment, Setup};
+
+/// The project, file by file.
+const PROJECT: [(&str, &str); 3] = [
+    ("README.md", include_str!("../../demo/README.md")),
+    ("format.sh", include_str!("../../demo/format.sh")),
+    ("test.sh", include_str!("../../demo/test.sh")),
+];
+
+const PROMPT: &str = "The test of this project fails. Find out why, fix it, and show that it passes.";
+
+/// Time before an answer and between its pieces, for somebody who watches.
+const FIRST: Duration = Duration::from_millis(150);
+const BETWEEN: Duration = Duration::from_millis(12);
+
+/// Runs it, then shows what came of it.
+pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Result<u8> {
+    let folder = project().map_err(|error| {
+        CommandError::usage("demo.folder", format!("cannot make a folder for the demonstration: {error}; set TMPDIR"))
+    })?;
+    let flags = SessionArgs { allow: vec!["bash(sh test.sh)".to_owned()], ..SessionArgs::default() };
+    let global = Global { cwd: Some(folder), ..global.clone() };
+    let setup = Setup::new(environment, &global, &flags)?;
+    let pace = if std::io::stdout().is_terminal() {
+        Pace { first: FIRST, between: BETWEEN, ..Pace::default() }
+    } else {
+        Pace::default()
+    };
+    let server = Server::start(Behaviour::from(script()).pace(pace)).map_err(|error| {
+        CommandError::usage("demo.server", format!("cannot listen on a port of 127.0.0.1: {error}"))
+    })?;
+    let routes = vec![route(&server)];
+    let runtime = run::runtime()?;
+    let style = setup.look.stdout();
+    let exit = runtime.block_on(async {
+        let agent = setup.agent(routes, Approvals::Nobody, None)?;
+        let plan = run::Plan {
+            which: Which::New,
+            wanted: Wanted::default(),
+            mode: Mode::Edit,
+            folder: setup.folder.clone(),
+            prompts: Prompts::One(Some(PROMPT.to_owned())),
+            limits: TurnLimits::default(),
+            schema: None,
+            skipped: setup.config.skipped.clone(),
+        };
+        let mut view = run::view(&setup, &args.output, false);
+        if let (Some(text), false) = (view.text(), args.output.quiet) {
+            text.warn(&format!("{} {}\n{} {PROMPT}\n", style.dim("folder"), setup.folder.display(), style.bold(">")));
+        }
+        let mut signals = run::signals()?;
+        let outcome = run::execute(&agent, plan, &mut view, &mut Person::nobody(), &mut signals).await;
+        let session = outcome.result.session.clone();
+        let exit = run::finish(&setup, &args.output, view, outcome)?;
+        if let (false, false, Some(session)) = (args.output.json, args.output.quiet, session) {
+            let session = agent.store().resolve(&session)?;
+            output::print(&report(agent.store(), &session, &setup.folder, style)?)?;
+        }
+        Ok(exit)
+    });
+    runtime.shutdown_background();
+    exit
+}
+
+/// A fresh copy of the project. It stays, so that one can look at it.
+fn project() -> std::io::Result<PathBuf> {
+    let folder = tempfile::Builder::new().prefix("stele-demo-").tempdir()?.keep();
+    for (name, content) in PROJECT {
+        std::fs::write(folder.join(name), content)?;
+    }
+    Ok(folder)
+}
+
+fn route(server: &Server) -> Route {
+    Route {
+        name: "demo".to_owned(),
+        wire: Wire::AnthropicMessages,
+        base_url: server.base_url(Wire::AnthropicMessages),
+        model: "scripted".to_owned(),
+        key: KeySource::None,
+        headers: BTreeMap::new(),
+        parameters: Parameters::default(),
+        marks: Marks::Auto,
+        own_price: None,
+    }
+}
+
+/// What the scripted model says.
+fn script() -> Script {
+    let todo = |done: usize| {
+        let texts = ["find out why the test fails", "fix it", "run the test again"];
+        let items = texts.iter().enumerate().map(|(at, text)| {
+            let status = match at.cmp(&done) {
+                std::cmp::Ordering::Less => "done",
+                std::cmp::Ordering::Equal => "in_progress",
+                std::cmp::Ordering::Greater => "pending",
+            };
+            json!({"text": text, "status": status})
+        });
+        json!({"items": items.collect::<Vec<_>>()})
+    };
+    let test = json!({"command": "sh test.sh", "description": "run the test"});
+    let edit = json!({"path": "format.sh", "edits": [{
+        "old": "minutes=$((seconds / 60))",
+        "new": "minutes=$((seconds % 3600 / 60))",
+    }]});
+    Script::new([
+        Say::text("I read the project and run its test first.")
+            .and_call("todo", &todo(0))
+            .and_call("read", &json!({"path": "README.md"}))
+            .and_call("read", &json!({"path": "format.sh"}))
+            .and_call("read", &json!({"path": "test.sh"})),
+        Say::call("bash", &test),
+        Say::text("`minutes` counts all minutes, those of whole hours too: 3725 seconds become 62. Hours have to be taken off first.")
+            .and_call("edit", &edit)
+            .and_call("todo", &todo(2)),
+        Say::call("bash", &test),
+        Say::call("todo", &todo(3)),
+        Say::text(
+            "The test passes now. `format.sh` counted the minutes of whole hours twice, \
+             once as hours and once as minutes; it takes the remainder of an hour now. One line changed.",
+        ),
+    ])
+}
+
+/// Everything that can be looked at afterwards, taken from the log.
+fn report(store: &Store, session: &SessionId, folder: &Path, style: Style) -> Result<String> {
+    let mut lines = Vec::new();
+    let mut test = String::new();
+    heading(&mut lines, "What changed", style);
+    for logged in records(store, session)? {
+        let Event::ToolResult(result) = logged?.record.event else { continue };
+        if result.meta.process.is_some() {
+            test = inert(result.content.as_str());
+        }
+        for file in result.meta.files.iter().filter(|file| file.action != FileAction::Read) {
+            lines.push(format!("{} {}", card::relative(&file.path, folder), card::change(file, style)));
+            if let Some(text) = &file.diff {
+                lines.extend(diff::lines(text.as_str(), style, diff::LINES));
+            }
+        }
+    }
+    heading(&mut lines, "The test now", style);
+    lines.extend(test.lines().map(str::to_owned));
+    heading(&mut lines, "Timeline", style);
+    lines.push(sessions::timeline_text(store, session, false, style)?);
+    heading(&mut lines, "Prompt cache, request by request", style);
+    lines.extend(timeline::cache_lines(&cache::report(store, session)?, style));
+    heading(&mut lines, "What to type next", style);
+    let short = &session.as_str()[..18];
+    for (command, what) in [
+        (format!("stele sessions show {short}"), "all of it again, from the log"),
+        (format!("stele verify {short}"), "every request, byte for byte"),
+        (format!("cd {}", folder.display()), "the project"),
+        ("stele doctor".to_owned(), "what a real model needs here"),
+    ] {
+        lines.push(format!("  {command:<41}{}", style.dim(what)));
+    }
+    Ok(lines.join("\n"))
+}
+
+fn heading(lines: &mut Vec<String>, text: &str, style: Style) {
+    lines.push(String::new());
+    lines.push(style.bold(text));
+}

@@ -1,0 +1,142 @@
+//! `stele doctor`: what is wrong here.
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use serde::Serialize;
+use stele_provider::{KeySource, Route};
+use stele_store::Store;
+
+use crate::args::{Global, ListArgs, SessionArgs};
+use crate::commands::run;
+use crate::error::{CommandError, Result};
+use crate::output;
+use crate::render::inert::one_line;
+use crate::render::json;
+use crate::setup::{Environment, Setup};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    Good,
+    /// Not needed, and worth knowing.
+    Note,
+    Wrong,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: &'static str,
+    health: Health,
+    says: String,
+}
+
+/// Looks at everything a run needs.
+pub fn main(environment: Environment, global: &Global, args: &ListArgs) -> Result<u8> {
+    let look = environment.look(global.color);
+    let mut findings = Vec::new();
+    match Setup::new(environment, global, &SessionArgs::default()) {
+        Ok(setup) => examine(&setup, &mut findings)?,
+        // Without a configuration there is nothing to look at.
+        Err(error) => add(&mut findings, "configuration", Health::Wrong, error.to_string()),
+    }
+    let style = look.stdout();
+    let lines: Vec<String> = findings
+        .iter()
+        .map(|finding| {
+            if args.json {
+                return json::line(finding);
+            }
+            let mark = match finding.health {
+                Health::Good => style.green("✓"),
+                Health::Note => style.yellow("!"),
+                Health::Wrong => style.red("✗"),
+            };
+            format!("{mark} {:<14}{}", finding.what, one_line(&finding.says))
+        })
+        .collect();
+    output::print(&lines.join("\n"))?;
+    Ok(u8::from(findings.iter().any(|finding| finding.health == Health::Wrong)))
+}
+
+fn add(findings: &mut Vec<Finding>, what: &'static str, health: Health, says: impl Into<String>) {
+    findings.push(Finding { what, health, says: says.into() });
+}
+
+fn examine(setup: &Setup, findings: &mut Vec<Finding>) -> Result<()> {
+    add(findings, "version", Health::Good, env!("CARGO_PKG_VERSION"));
+    add(findings, "configuration", Health::Good, setup.config.home.join("config.toml").display().to_string());
+    for skipped in &setup.config.skipped {
+        add(findings, "skipped", Health::Note, skipped);
+    }
+    logs(&setup.config.data, findings);
+    let routes = routes(setup, findings);
+    let runtime = run::runtime()?;
+    for found in runtime.block_on(stele_provider::probe_local()) {
+        let models = if found.models.is_empty() { "no model".to_owned() } else { found.models.join(", ") };
+        add(findings, "local server", Health::Good, format!("{} at {}: {models}", found.name, found.base_url));
+    }
+    runtime.shutdown_background();
+    if routes.is_empty() && !findings.iter().any(|finding| finding.what == "routes") {
+        let error: CommandError = stele_provider::RouteError::None { found: Vec::new() }.into();
+        add(findings, "routes", Health::Wrong, error.to_string());
+    }
+    let path = setup.environment.get("PATH").unwrap_or_default();
+    match ["bash", "sh"].into_iter().find_map(|shell| on_path(path, shell)) {
+        Some(shell) => add(findings, "shell", Health::Good, shell),
+        None => add(findings, "shell", Health::Wrong, "neither bash nor sh is on PATH; commands cannot run"),
+    }
+    let terminal = match (io::stdin().is_terminal(), io::stdout().is_terminal()) {
+        (true, true) => format!("yes, TERM={}", setup.environment.get("TERM").unwrap_or("(not set)")),
+        _ => "no: calls that would ask are refused".to_owned(),
+    };
+    add(findings, "terminal", Health::Good, terminal);
+    Ok(())
+}
+
+fn logs(data: &Path, findings: &mut Vec<Finding>) {
+    let store = match Store::open(data) {
+        Ok(store) => store,
+        Err(error) => return add(findings, "logs", Health::Wrong, error.to_string()),
+    };
+    let sessions = store.sessions(&stele_store::Filter::default()).map(|rows| rows.len());
+    match sessions {
+        Ok(number) => {
+            add(findings, "logs", Health::Good, format!("{} ({number} sessions)", store.path().display()));
+        }
+        Err(error) => add(findings, "logs", Health::Wrong, error.to_string()),
+    }
+    if store.locks_work() {
+        add(findings, "locks", Health::Good, "keep a second writer out");
+    } else {
+        let says = "log.no_locks: locks do not keep a second writer out on this file system; put STELE_HOME on a local disk";
+        add(findings, "locks", Health::Wrong, says);
+    }
+}
+
+fn routes(setup: &Setup, findings: &mut Vec<Finding>) -> Vec<Route> {
+    let routes = match setup.routes() {
+        Ok(routes) => routes,
+        Err(error) => {
+            add(findings, "routes", Health::Wrong, error.to_string());
+            return Vec::new();
+        }
+    };
+    for route in &routes {
+        let place = format!("{}: {} at {}", route.name, route.model, route.base_url);
+        match &route.key {
+            KeySource::None => add(findings, "route", Health::Good, format!("{place}, no key needed")),
+            KeySource::Env(name) if setup.environment.get(name).is_some() => {
+                add(findings, "route", Health::Good, format!("{place}, key in {name}"));
+            }
+            KeySource::Env(name) => {
+                add(findings, "route", Health::Wrong, format!("{place}: its key is not there; set {name}"));
+            }
+        }
+    }
+    routes
+}
+
+fn on_path(path: &str, program: &str) -> Option<String> {
+    std::env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file()).map(|file| file.display().to_string())
+}

@@ -1,0 +1,306 @@
+//! Bare `stele`: the line interface. It streams, asks, and takes what is typed while it works.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+
+use stele_agent::{Agent, Approvals, Command, OpenPolicy};
+use stele_core::limits::TurnLimits;
+use stele_core::{By, Mode, Source};
+use stele_store::Filter;
+
+use crate::args::{LimitArgs, SessionArgs};
+use crate::commands::{cache, run};
+use crate::drive::{Conversation, Ending};
+use crate::error::{CommandError, Kind, Result};
+use crate::output::View;
+use crate::person::{Person, PersonEvent, Typing};
+use crate::prompt;
+use crate::render::inert::{one_line, shorten};
+use crate::render::money::{cost, percent, plural, tokens};
+use crate::render::text::{Choice, TextView};
+use crate::render::{time, timeline};
+use crate::sessions::{self, Wanted, Which};
+use crate::setup::{self, Setup};
+use crate::signals::Signals;
+use crate::tally::Tally;
+
+const HELP: &str = "\
+Type what is to be done; Enter sends it. While the agent works, what you type
+reaches it at its next step. Ctrl-C stops the turn, twice leaves at once;
+at an empty prompt Ctrl-C and Ctrl-D leave.
+  /model [NAME]   the model in use, or another one: a model, a route, ROUTE/MODEL
+  /mode [NAME]    what needs no question: ask, edit, full
+  /cost           what this session came to
+  /cache          how the provider's prompt cache was used
+  /resume [ID]    the latest sessions here, or one of them
+  /help  /quit";
+
+/// Sessions that `/resume` lists.
+const LISTED: u32 = 9;
+
+/// Talks until somebody leaves.
+pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<u8> {
+    let first = first.map(|text| prompt::check(std::os::unix::ffi::OsStrExt::as_bytes(text), "the prompt")).transpose()?;
+    let routes = setup.routes()?;
+    let runtime = run::runtime()?;
+    let exit = runtime.block_on(async {
+        let routes = run::with_local(routes).await?;
+        let (ask, questions) = run::asker();
+        let agent = setup.agent(routes, Approvals::Person, Some(ask))?;
+        let wanted = Wanted { mode: args.mode, model: args.model.clone() };
+        let which = Which::from_flags(args, agent.store(), &setup.folder)?;
+        let mut person = Person::present(questions, Typing::Steers);
+        person.listen();
+        let choice = Choice { quiet: false, hold_answer: false, progress: false };
+        let text = TextView::new(setup.look.screen(), choice, setup.tools(None), setup.folder.clone());
+        let mut line = Line {
+            setup,
+            conversation: open(&agent, &which, setup, &wanted)?,
+            tally: Tally::default(),
+            view: View::Text(Box::new(text)),
+            person,
+            signals: run::signals()?,
+            limits: args.limits.clone(),
+            agent,
+        };
+        line.begin(&which);
+        line.talk(first).await
+    });
+    runtime.shutdown_background();
+    exit
+}
+
+fn open(agent: &Arc<Agent>, which: &Which, setup: &Setup, wanted: &Wanted) -> Result<Conversation> {
+    // A person looks at the session: a turn that was left open is closed.
+    sessions::open(agent, which, OpenPolicy::Close, &setup.folder, setup.config.mode, wanted)
+}
+
+struct Line<'a> {
+    setup: &'a Setup,
+    agent: Arc<Agent>,
+    conversation: Conversation,
+    tally: Tally,
+    view: View,
+    person: Person,
+    signals: Signals,
+    limits: LimitArgs,
+}
+
+/// What follows a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Stay,
+    Leave,
+}
+
+impl Line<'_> {
+    fn say(&mut self, text: &str) {
+        if let Some(view) = self.view.text() {
+            view.warn(text);
+        }
+    }
+
+    /// Says where one is.
+    fn begin(&mut self, which: &Which) {
+        let state = self.conversation.driver.state();
+        let model = state.model().map_or_else(|| "no model".to_owned(), |model| format!("{}/{}", model.route, model.model));
+        let folder = state.session().map_or_else(String::new, |session| one_line(&session.cwd));
+        let mode = state.mode();
+        let turns = plural(state.counters().turns, "turn");
+        self.tally = Tally::beginning_at(state);
+        let went = if *which == Which::New { String::new() } else { format!(" · {turns} before") };
+        if let Some(view) = self.view.text() {
+            view.folder = Path::new(&folder).to_owned();
+            let style = view.screen.style;
+            let line = format!("{} {} · mode {mode}{went}\n{}", style.bold("stele"), one_line(&model), style.dim(&format!("{folder} · /help")));
+            view.warn(&line);
+        }
+        for skipped in self.setup.config.skipped.clone() {
+            self.say(&format!("! skipped: {}", one_line(&skipped)));
+        }
+    }
+
+    async fn talk(&mut self, first: Option<String>) -> Result<u8> {
+        if let Some(prompt) = first
+            && self.turn(prompt).await? == Next::Leave
+        {
+            return Ok(130);
+        }
+        loop {
+            if self.person.gone {
+                self.say("");
+                return Ok(0);
+            }
+            if let Some(view) = self.view.text() {
+                let prompt = view.screen.style.cyan("> ");
+                view.screen.prompt(&prompt);
+            }
+            let line = tokio::select! {
+                biased;
+                _ = self.signals.next() => {
+                    self.say("");
+                    return Ok(0);
+                }
+                event = self.person.event() => match event {
+                    PersonEvent::Line(line) => line,
+                    PersonEvent::Gone => continue,
+                    // Between two turns no tool runs that could ask.
+                    PersonEvent::Asked(_) => continue,
+                },
+            };
+            let trimmed = line.trim();
+            let next = match trimmed.strip_prefix('/') {
+                _ if trimmed.is_empty() => Next::Stay,
+                Some(command) => match self.command(command) {
+                    Ok(next) => next,
+                    // A slip in a command ends nothing.
+                    Err(error) => {
+                        self.complain(&error);
+                        Next::Stay
+                    }
+                },
+                None => match prompt::check(line.as_bytes(), "the prompt") {
+                    Ok(prompt) => match self.turn(prompt).await {
+                        Ok(next) => next,
+                        Err(error) if error.kind == Kind::Closed => return Err(error),
+                        Err(error) => {
+                            self.complain(&error);
+                            Next::Stay
+                        }
+                    },
+                    Err(error) => {
+                        self.complain(&error);
+                        Next::Stay
+                    }
+                },
+            };
+            if next == Next::Leave {
+                return Ok(0);
+            }
+        }
+    }
+
+    fn complain(&mut self, error: &CommandError) {
+        if let Some(view) = self.view.text() {
+            view.screen.end_line();
+            view.screen.clear_progress();
+        }
+        crate::app::report(error, self.setup.look.stderr());
+    }
+
+    async fn turn(&mut self, text: String) -> Result<Next> {
+        let before = self.tally.clone();
+        let limits: TurnLimits = run::limits(&self.limits, self.setup.config.turn_limits);
+        self.conversation.driver.command(Command::Prompt { text, source: Source::Person, limits })?;
+        let Self { conversation, view, tally, person, signals, .. } = self;
+        let ending = conversation.go_on(view, tally, person, signals).await?;
+        if ending == Ending::AtOnce {
+            return Ok(Next::Leave);
+        }
+        let (steps, files) = (self.tally.steps - before.steps, self.tally.files.len());
+        let mut line = format!("{} · {} · {} from cache", plural(steps, "step"), cost(self.tally.cost()), percent(self.tally.hit_rate()));
+        if files > 0 {
+            line.push_str(&format!(" · {} changed in this session", plural(files as u64, "file")));
+        }
+        if let Some(view) = self.view.text() {
+            let line = view.screen.style.dim(&line);
+            view.warn(&line);
+        }
+        Ok(Next::Stay)
+    }
+
+    fn command(&mut self, command: &str) -> Result<Next> {
+        let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+        let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
+        match (name, argument) {
+            ("help", _) => self.say(HELP),
+            ("quit" | "exit" | "q", _) => return Ok(Next::Leave),
+            ("model", argument) => self.model(argument)?,
+            ("mode", argument) => self.mode(argument)?,
+            ("cost", _) => self.cost(),
+            ("cache", _) => self.cache()?,
+            ("resume", argument) => self.resume(argument)?,
+            _ => self.say("no such command; /help lists them"),
+        }
+        Ok(Next::Stay)
+    }
+
+    fn model(&mut self, choice: Option<&str>) -> Result<()> {
+        let Some(choice) = choice else {
+            let now = self.conversation.driver.state().model().cloned();
+            let now = now.map(|now| format!("{}/{}", now.route, now.model)).unwrap_or_default();
+            let routes = self.agent.routes().iter().map(|route| format!("  {}/{}", route.name, route.model));
+            let lines: Vec<String> = std::iter::once(format!("{now}; routes:")).chain(routes).collect();
+            self.say(&lines.iter().map(|line| one_line(line)).collect::<Vec<_>>().join("\n"));
+            return Ok(());
+        };
+        let (route, model) = setup::choose(self.agent.routes(), Some(choice))?;
+        let (route, said) = (route.name.clone(), format!("{}/{model}; the next request begins a new cache prefix", route.name));
+        self.conversation.driver.command(Command::SetModel { route, model, by: By::person("cli") })?;
+        self.say(&one_line(&said));
+        Ok(())
+    }
+
+    fn mode(&mut self, choice: Option<&str>) -> Result<()> {
+        let Some(choice) = choice else {
+            self.say(&format!("mode {}; there are ask, edit and full", self.conversation.driver.state().mode()));
+            return Ok(());
+        };
+        let mode: Mode = choice.parse().map_err(|problem: String| CommandError::usage("usage.mode", problem))?;
+        self.conversation.driver.command(Command::SetMode { mode, by: By::person("cli") })?;
+        self.say(&format!("mode {}", self.conversation.driver.state().mode()));
+        Ok(())
+    }
+
+    fn cost(&mut self) {
+        let state = self.conversation.driver.state();
+        let (counters, usage) = (state.counters(), *state.usage());
+        let text = format!(
+            "{} · {} · {}\n{} · {} from cache\n{}",
+            plural(counters.turns, "turn"),
+            plural(counters.steps, "step"),
+            plural(counters.executions, "execution"),
+            tokens(&usage),
+            percent(usage.hit_rate()),
+            cost(state.cost())
+        );
+        self.say(&text);
+    }
+
+    fn cache(&mut self) -> Result<()> {
+        if !self.conversation.driver.is_stored() {
+            self.say("nothing was sent yet");
+            return Ok(());
+        }
+        let report = cache::report(self.agent.store(), self.conversation.driver.session())?;
+        let lines = timeline::cache_lines(&report, self.setup.look.stderr()).join("\n");
+        self.say(&lines);
+        Ok(())
+    }
+
+    fn resume(&mut self, id: Option<&str>) -> Result<()> {
+        let store = self.agent.store().clone();
+        let Some(id) = id else {
+            let cwd = Some(self.setup.folder.display().to_string());
+            let rows = store.sessions(&Filter { cwd, limit: Some(LISTED) })?;
+            let lines: Vec<String> = rows
+                .iter()
+                .map(|row| {
+                    let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), 40);
+                    format!("  {}  {}  {title}", row.id, time::minute(row.updated))
+                })
+                .collect();
+            self.say(&if lines.is_empty() { "no session was held here yet".to_owned() } else { lines.join("\n") });
+            return Ok(());
+        };
+        let which = Which::Existing(store.resolve(id)?);
+        if *self.conversation.driver.session() == store.resolve(id)? {
+            self.say("this is that session");
+            return Ok(());
+        }
+        self.conversation = open(&self.agent, &which, self.setup, &Wanted::default())?;
+        self.begin(&which);
+        Ok(())
+    }
+}

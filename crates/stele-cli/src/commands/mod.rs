@@ -1,0 +1,12 @@
+//! One module a command.
+
+pub mod cache;
+pub mod completions;
+pub mod config;
+pub mod demo;
+pub mod doctor;
+pub mod line;
+pub mod models;
+pub mod run;
+pub mod sessions;
+pub mod verify;

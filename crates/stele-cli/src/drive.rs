@@ -1,0 +1,228 @@
+//! One session being driven: the driver, what it reports, the person, the signals.
+
+use stele_agent::{Command, Driver, Until};
+use stele_core::{By, CallId, Event, Seq};
+use stele_store::Store;
+use tokio::sync::mpsc;
+use tokio::time::{Duration, MissedTickBehavior, interval};
+
+use crate::approve;
+use crate::error::Result;
+use crate::feed::{Feed, Seen};
+use crate::output::View;
+use crate::person::{Pending, Person, PersonEvent, Typing};
+use crate::signals::Signals;
+use crate::tally::Tally;
+
+/// How often the progress line is written.
+const TICK: Duration = Duration::from_millis(250);
+
+/// How driving ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing is owed any more.
+    Idle,
+    /// A second signal: at once.
+    AtOnce,
+}
+
+/// A session and its subscriber.
+pub struct Conversation {
+    pub driver: Driver,
+    feed: Feed,
+    sender: mpsc::UnboundedSender<Command>,
+    commands: mpsc::UnboundedReceiver<Command>,
+}
+
+impl Conversation {
+    /// A conversation whose records from `from` on are news.
+    pub fn new(driver: Driver, store: Store, from: Seq) -> Self {
+        let feed = Feed::new(driver.subscribe(), store, driver.session().clone(), from);
+        let (sender, commands) = mpsc::unbounded_channel();
+        Self { driver, feed, sender, commands }
+    }
+
+    /// Goes on until nothing is owed, or until somebody wants out at once. Everything that was
+    /// committed by then is shown and counted.
+    pub async fn go_on(
+        &mut self,
+        view: &mut View,
+        tally: &mut Tally,
+        person: &mut Person,
+        signals: &mut Signals,
+    ) -> Result<Ending> {
+        if self.driver.is_stored() {
+            let seen = self.feed.catch_up()?;
+            take(&seen, view, tally, person);
+        }
+        let (outcome, write) = loop {
+            let outcome = self.until_idle(view, tally, person, signals).await;
+            // A message that came as the turn ended is not lost: it opens the next one.
+            let mut more = false;
+            while let Ok(command) = self.commands.try_recv() {
+                let says = matches!(command, Command::Prompt { .. } | Command::Steer { .. });
+                more |= says && outcome.is_ok();
+                self.driver.command(command)?;
+            }
+            let seen = self.feed.rest()?;
+            take(&seen, view, tally, person);
+            if let Some(view) = view.text() {
+                view.screen.clear_progress();
+            }
+            if !more || matches!(outcome, Ok(Ending::AtOnce)) {
+                break (outcome, view.check());
+            }
+        };
+        let ending = outcome?;
+        write?;
+        Ok(ending)
+    }
+
+    async fn until_idle(
+        &mut self,
+        view: &mut View,
+        tally: &mut Tally,
+        person: &mut Person,
+        signals: &mut Signals,
+    ) -> Result<Ending> {
+        let Self { driver, feed, sender, commands } = self;
+        let mut running = std::pin::pin!(driver.run(commands, Until::Idle));
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut stopping = false;
+        loop {
+            // The progress line would stand where the person types.
+            let nobody_types = person.pending.is_empty();
+            tokio::select! {
+                biased;
+                by = signals.next() => {
+                    if stopping {
+                        return Ok(Ending::AtOnce);
+                    }
+                    stopping = true;
+                    person.pending.clear();
+                    let _ = sender.send(Command::Cancel { by });
+                }
+                event = person.event() => answer(event, view, tally, person, sender),
+                Some(seen) = feed.wait() => {
+                    take(&seen?, view, tally, person);
+                    if let (Err(error), false) = (view.check(), stopping) {
+                        // Nobody reads: what was begun is ended, and nothing new is.
+                        stopping = true;
+                        let _ = sender.send(Command::Cancel { by: By("output:closed".to_owned()) });
+                        let _ = error;
+                    }
+                }
+                result = &mut running => {
+                    result?;
+                    return Ok(Ending::Idle);
+                }
+                _ = ticks.tick(), if view.ticks() && nobody_types => view.tick(),
+            }
+        }
+    }
+}
+
+/// Shows and counts what happened, and keeps the questions that wait for a person.
+fn take(seen: &[Seen], view: &mut View, tally: &mut Tally, person: &mut Person) {
+    for seen in seen {
+        view.show(seen);
+        let Seen::Record(logged) = seen else { continue };
+        tally.fold(&logged.record);
+        match &logged.record.event {
+            Event::ApprovalAsked(asked) if !person.gone => {
+                person.listen();
+                person.pending.push_back(Pending::Approval(asked.call));
+                if person.pending.len() == 1 {
+                    view.asks(asked.call);
+                }
+            }
+            Event::ToolResult(result) => settle(result.call, person),
+            Event::TurnEnded(_) => person.pending.clear(),
+            _ => {}
+        }
+    }
+}
+
+/// A call that has a result waits for nobody.
+fn settle(call: CallId, person: &mut Person) {
+    person.pending.retain(|pending| !matches!(pending, Pending::Approval(waiting) if *waiting == call));
+}
+
+/// What a person's line does: it answers the oldest question, else it steers, else it is dropped.
+fn answer(
+    event: PersonEvent,
+    view: &mut View,
+    tally: &Tally,
+    person: &mut Person,
+    sender: &mpsc::UnboundedSender<Command>,
+) {
+    let by = By::person("cli");
+    match event {
+        PersonEvent::Asked(question) => {
+            person.listen();
+            person.pending.push_back(Pending::Question(question));
+            if person.pending.len() == 1 {
+                ask_next(view, person);
+            }
+        }
+        PersonEvent::Gone => {
+            // Whoever closed the input answers nothing any more.
+            for pending in person.pending.drain(..) {
+                match pending {
+                    Pending::Approval(call) => {
+                        let outcome = approve::reject("the user left without an answer");
+                        let _ = sender.send(Command::Decide { call, by: by.clone(), outcome });
+                    }
+                    Pending::Question(question) => drop(question.answer.send(None)),
+                }
+            }
+        }
+        PersonEvent::Line(line) => match person.pending.pop_front() {
+            Some(Pending::Approval(call)) => {
+                let always = view.text().and_then(|view| view.call(call)?.gated.as_ref()?.always.clone());
+                match approve::read(&line, always.as_deref()) {
+                    Some(outcome) => {
+                        let _ = sender.send(Command::Decide { call, by, outcome });
+                    }
+                    None => person.pending.push_front(Pending::Approval(call)),
+                }
+                ask_next(view, person);
+            }
+            Some(Pending::Question(question)) => {
+                let _ = question.answer.send(Some(line));
+                ask_next(view, person);
+            }
+            None if person.typing == Typing::Steers => steer(&line, view, tally, sender),
+            None => {}
+        },
+    }
+}
+
+fn ask_next(view: &mut View, person: &Person) {
+    match person.pending.front() {
+        Some(Pending::Approval(call)) => view.asks(*call),
+        Some(Pending::Question(question)) => {
+            if let Some(view) = view.text() {
+                view.ask_text(&question.text);
+            }
+        }
+        None => {}
+    }
+}
+
+/// A line typed while a turn runs.
+fn steer(line: &str, view: &mut View, tally: &Tally, sender: &mpsc::UnboundedSender<Command>) {
+    let Some(view) = view.text() else { return };
+    match line.trim() {
+        "" => {}
+        "/cost" => view.warn(&format!("cost so far: {}", crate::render::money::cost(tally.cost()))),
+        command if command.starts_with('/') => {
+            view.warn("only /cost works while a turn runs; Ctrl-C stops it");
+        }
+        text => {
+            let _ = sender.send(Command::Steer { text: text.to_owned() });
+            view.warn("  (the agent reads this at its next step)");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What a person sees of a tool call and of its result, from what is logged alone.
+
+use std::path::Path;
+use std::time::Duration;
+
+use stele_core::{CallCard, CardKind, FileAction, FileMeta, ResultMeta, Tool, ToolResult};
+
+use super::diff;
+use super::inert::{inert, one_line, shorten};
+use super::money::{elapsed, plural};
+use super::style::Style;
+
+/// Columns of a title.
+const TITLE: usize = 72;
+
+/// Lines of a failed command's output that are shown.
+const TAIL: usize = 6;
+
+/// Lines of a diff in a question to a person.
+const QUESTION_LINES: usize = 80;
+
+/// A call's title; the tool's name and arguments when the tool is not part of this version.
+pub fn title(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path) -> String {
+    let title = match tool {
+        Some(tool) => match tool.call_card(arguments, folder) {
+            CallCard::Terminal { command, .. } => format!("$ {command}"),
+            card => card.title().to_owned(),
+        },
+        None => format!("{name} {arguments}"),
+    };
+    shorten(one_line(&title).trim(), TITLE)
+}
+
+/// What a person is asked about: the whole command, or the change.
+pub fn question(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path, style: Style) -> Vec<String> {
+    let Some(tool) = tool else { return vec![inert(&format!("{name} {arguments}"))] };
+    match tool.call_card(arguments, folder) {
+        CallCard::Terminal { command, .. } => indented("  $ ", &inert(&command)),
+        CallCard::Diff { title, files, .. } => {
+            let mut lines = vec![style.bold(&one_line(&title))];
+            for file in files {
+                let old = file.old.unwrap_or_default();
+                let difference = similar::TextDiff::from_lines(&old, &file.new);
+                let text = difference.unified_diff().context_radius(2).to_string();
+                lines.extend(diff::lines(&text, style, QUESTION_LINES).into_iter().map(|line| format!("  {line}")));
+            }
+            lines
+        }
+        CallCard::Generic { title, kind, .. } => {
+            let mut lines = vec![style.bold(&one_line(&title))];
+            if kind == CardKind::Other {
+                lines.extend(indented("  ", &inert(arguments)));
+            }
+            lines
+        }
+    }
+}
+
+fn indented(first: &str, text: &str) -> Vec<String> {
+    let rest = " ".repeat(first.chars().count());
+    text.lines().enumerate().map(|(at, line)| format!("{}{line}", if at == 0 { first } else { &rest })).collect()
+}
+
+/// A result in a few words, and lines that belong beneath it.
+pub fn result(result: &ToolResult, folder: &Path, style: Style) -> (String, Vec<String>) {
+    let meta = &result.meta;
+    if let Some(error) = &result.error {
+        let said = one_line(result.content.as_str());
+        let said = said.strip_prefix(&error.code).map_or(said.as_str(), |rest| rest.trim_start_matches(": "));
+        return (style.red(&format!("{}: {}", error.code, shorten(said, 160))), Vec::new());
+    }
+    let mut words = Vec::new();
+    let mut below = Vec::new();
+    if let Some(process) = &meta.process {
+        let ended = match (process.exit, process.signal) {
+            _ if process.timed_out => "timed out".to_owned(),
+            (Some(exit), _) => format!("exit {exit}"),
+            (None, Some(signal)) => format!("killed by signal {signal}"),
+            (None, None) => "ended in an unknown way".to_owned(),
+        };
+        let good = process.exit == Some(0) && !process.timed_out;
+        words.push(if good { style.green(&ended) } else { style.red(&ended) });
+        if !good {
+            below = tail(result.content.as_str(), style);
+        }
+    }
+    if let Some(search) = &meta.search {
+        let mut found = plural(search.total, "match");
+        if search.truncated {
+            found.push_str(&format!(", {} shown", search.matches));
+        }
+        words.push(found);
+    }
+    if let Some(read) = &meta.read {
+        let shown = plural(read.lines, "line");
+        words.push(if read.lines < read.total { format!("{shown} of {}", read.total) } else { shown });
+    }
+    for file in meta.files.iter().filter(|file| file.action != FileAction::Read) {
+        words.push(change(file, style));
+        if let Some(text) = &file.diff {
+            below.extend(diff::lines(text.as_str(), style, diff::LINES));
+        }
+    }
+    if meta.files.iter().filter(|file| file.action != FileAction::Read).count() > 1 {
+        words = vec![changed_files(meta, folder)];
+    }
+    if let Some(millis) = meta.duration_ms.filter(|_| meta.process.is_some()) {
+        words.push(elapsed(Duration::from_millis(millis)));
+    }
+    if words.is_empty() {
+        words.push(plural(result.content.as_str().lines().count() as u64, "line"));
+    }
+    (words.join(" · "), below)
+}
+
+fn changed_files(meta: &ResultMeta, folder: &Path) -> String {
+    let names = meta.files.iter().filter(|file| file.action != FileAction::Read).map(|file| relative(&file.path, folder));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// How a file changed: `created`, `deleted`, and its lines.
+pub fn change(file: &FileMeta, style: Style) -> String {
+    let mut words = match file.action {
+        FileAction::Created => "new ".to_owned(),
+        FileAction::Deleted => "deleted ".to_owned(),
+        FileAction::Changed | FileAction::Read => String::new(),
+    };
+    words.push_str(&counts(u64::from(file.added), u64::from(file.removed), style));
+    words
+}
+
+/// Lines added and removed.
+pub fn counts(added: u64, removed: u64, style: Style) -> String {
+    format!("{} {}", style.green(&format!("+{added}")), style.red(&format!("-{removed}")))
+}
+
+/// A path as a person in the folder would write it.
+pub fn relative(path: &str, folder: &Path) -> String {
+    let short = Path::new(path).strip_prefix(folder).ok().map(|path| path.display().to_string());
+    one_line(&short.filter(|short| !short.is_empty()).unwrap_or_else(|| path.to_owned()))
+}
+
+/// The last lines of a command's output.
+fn tail(output: &str, style: Style) -> Vec<String> {
+    let inert = inert(output);
+    let lines: Vec<&str> = inert.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(TAIL)..].iter().map(|line| style.dim(&shorten(line, 160))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use stele_core::{CallId, ProcessMeta, ReadMeta, SearchMeta, Text, ToolError, ToolErrorClass};
+
+    use super::*;
+
+    fn check(meta: ResultMeta, content: &str, expect: &str, below: &[&str]) {
+        let result = ToolResult { call: CallId(1), content: Text::from(content), error: None, meta };
+        let (words, lines) = super::result(&result, Path::new("/work"), Style::Plain);
+        assert_eq!((words.as_str(), lines), (expect, below.iter().map(ToString::to_string).collect()));
+    }
+
+    #[test]
+    fn commands() {
+        let process = |exit, timed_out| Some(ProcessMeta { exit, timed_out, ..ProcessMeta::default() });
+        let meta = ResultMeta { process: process(Some(0), false), duration_ms: Some(120), ..ResultMeta::default() };
+        check(meta, "ok", "exit 0 · 120 ms", &[]);
+        let meta = ResultMeta { process: process(Some(1), false), ..ResultMeta::default() };
+        check(meta, "one\n\n\u{1b}[31mtwo\n", "exit 1", &["one", "two"]);
+        let meta = ResultMeta { process: process(None, true), ..ResultMeta::default() };
+        check(meta, "", "timed out", &[]);
+    }
+
+    #[test]
+    fn searches_reads_and_edits() {
+        let search = Some(SearchMeta { matches: 2, total: 5, truncated: true });
+        check(ResultMeta { search, ..ResultMeta::default() }, "", "5 matches, 2 shown", &[]);
+        let read = Some(ReadMeta { offset: 1, lines: 10, total: 40 });
+        check(ResultMeta { read, ..ResultMeta::default() }, "", "10 lines of 40", &[]);
+        let file = FileMeta {
+            path: "/work/a".to_owned(),
+            action: FileAction::Created,
+            hash: None,
+            added: 1,
+            removed: 0,
+            diff: Some(Text::from("--- a\n+++ a\n@@ -0,0 +1 @@\n+x\n")),
+        };
+        let meta = ResultMeta { files: vec![file], ..ResultMeta::default() };
+        check(meta, "", "new +1 -0", &["@@ -0,0 +1 @@", "+x"]);
+        check(ResultMeta::default(), "a\nb", "2 lines", &[]);
+    }
+
+    #[test]
+    fn errors_are_one_line_with_their_code() {
+        let error = ToolError::new("edit.ambiguous", ToolErrorClass::Argument, "");
+        let content = Text::from("edit.ambiguous: two places\nfit");
+        let result = ToolResult { call: CallId(1), content, error: Some(error), meta: ResultMeta::default() };
+        let (words, _) = super::result(&result, Path::new("/"), Style::Plain);
+        assert_eq!(words, "edit.ambiguous: two places fit");
+    }
+
+    #[test]
+    fn a_call_of_a_tool_that_is_gone_still_has_a_title() {
+        assert_eq!(title(None, "fetch", "{\"a\":\n1}", Path::new("/")), "fetch {\"a\": 1}");
+    }
+}

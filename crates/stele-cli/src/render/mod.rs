@@ -1,0 +1,14 @@
+//! What a person and a program see: text on two streams, JSON lines on one.
+
+pub mod answer;
+pub mod card;
+pub mod diff;
+pub mod inert;
+pub mod json;
+pub mod money;
+pub mod screen;
+pub mod style;
+pub mod summary;
+pub mod text;
+pub mod time;
+pub mod timeline;

@@ -1,0 +1,89 @@
+//! What a run came to, for a person.
+
+use std::path::Path;
+use std::time::Duration;
+
+use stele_core::Micros;
+use stele_core::limits::LimitKind;
+
+use super::card::{counts, relative};
+use super::money;
+use super::style::Style;
+use crate::tally::Tally;
+
+/// Files that are named; the rest is counted.
+const FILES: usize = 12;
+
+/// The closing lines.
+pub fn lines(tally: &Tally, session: Option<&str>, skipped: &[String], folder: &Path, style: Style) -> Vec<String> {
+    let label = |name: &str| style.dim(&format!("{name:<9}"));
+    let mut lines = Vec::new();
+    for (at, file) in tally.files.values().take(FILES).enumerate() {
+        let name = label(if at == 0 { "changed" } else { "" });
+        let action = match file.action {
+            stele_core::FileAction::Created => " new",
+            stele_core::FileAction::Deleted => " deleted",
+            _ => "",
+        };
+        lines.push(format!(
+            "{name}{} {}{}",
+            relative(&file.path, folder),
+            counts(file.added, file.removed, style),
+            style.dim(action)
+        ));
+    }
+    if tally.files.len() > FILES {
+        lines.push(format!("{}… {} more files", label(""), tally.files.len() - FILES));
+    }
+    for refused in &tally.refused {
+        lines.push(format!("{}{} {}", label("refused"), refused.tool, style.dim(&format!("(allow with {})", super::inert::one_line(&refused.allow_with)))));
+    }
+    for skipped in skipped {
+        lines.push(format!("{}{}", label("skipped"), super::inert::one_line(skipped)));
+    }
+    let time = tally.started.zip(tally.ended).map(|(from, to)| to.0.saturating_sub(from.0).max(0).unsigned_abs());
+    lines.push(format!(
+        "{}{} · {} · {} · {}",
+        label("work"),
+        money::plural(tally.steps, "step"),
+        money::plural(tally.attempts, "attempt"),
+        money::plural(tally.executions, "execution"),
+        money::elapsed(Duration::from_millis(time.unwrap_or(0)))
+    ));
+    let mut tokens = money::tokens(&tally.usage);
+    if let Some(rate) = tally.hit_rate() {
+        tokens.push_str(&format!(" · {} from cache", money::percent(Some(rate))));
+    }
+    if tally.usage_incomplete {
+        tokens.push_str(" · some not reported");
+    }
+    lines.push(format!("{}{tokens}", label("tokens")));
+    lines.push(format!("{}{}", label("cost"), money::cost(tally.cost())));
+    if let Some(session) = session {
+        lines.push(format!("{}{session}", label("session")));
+        lines.push(format!("{}{}", label("continue"), style.bold("stele run --continue \"…\"")));
+    }
+    lines
+}
+
+/// A limit's name for a person.
+pub fn limit(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::Steps => "steps in a turn",
+        LimitKind::Executions => "tool executions in a turn",
+        LimitKind::Time => "time",
+        LimitKind::Cost => "cost",
+        LimitKind::Tokens => "tokens in a turn",
+        LimitKind::Repeats => "the same call with the same result",
+        LimitKind::FailedSteps => "steps in a row in which every call failed",
+    }
+}
+
+/// A limit's number in its unit.
+pub fn measure(kind: LimitKind, number: u64) -> String {
+    match kind {
+        LimitKind::Time => money::elapsed(Duration::from_millis(number)),
+        LimitKind::Cost => money::money(Micros(number)),
+        _ => money::count(number),
+    }
+}

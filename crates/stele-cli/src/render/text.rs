@@ -1,0 +1,368 @@
+//! The text view: the model's words on standard output, what the agent does on standard error.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stele_core::{
+    ApprovalOutcome, Block, CallId, CallStage, EndReason, Event, Millis, Record, Seq, SessionId, State, Text, TodoItem,
+    TodoStatus, Tool, ToolGated, ToolResult, Verdict,
+};
+use stele_provider::Delta;
+use stele_store::Store;
+
+use super::answer::{Answer, Show};
+use super::card;
+use super::inert::{inert, one_line, shorten};
+use super::money::{elapsed, short};
+use super::screen::Screen;
+use crate::approve;
+use crate::tally::allow_with;
+
+/// What is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Only the answer and errors.
+    pub quiet: bool,
+    /// The answer is not streamed: it has to be checked first.
+    pub hold_answer: bool,
+    /// A line shows what goes on while nothing else is written.
+    pub progress: bool,
+}
+
+/// The view.
+pub struct TextView {
+    pub screen: Screen,
+    choice: Choice,
+    tools: Vec<Arc<dyn Tool>>,
+    pub folder: PathBuf,
+    calls: BTreeMap<CallId, ShownCall>,
+    answer: Answer,
+    /// The call whose title is the last line on standard error.
+    last_title: Option<CallId>,
+    began: Instant,
+    steps: u64,
+    tokens: u64,
+    doing: String,
+}
+
+/// A call as far as it was shown.
+#[derive(Clone, Debug)]
+pub struct ShownCall {
+    pub name: String,
+    pub arguments: Text,
+    pub gated: Option<ToolGated>,
+    title: String,
+    refused: bool,
+}
+
+impl TextView {
+    pub fn new(screen: Screen, choice: Choice, tools: Vec<Arc<dyn Tool>>, folder: PathBuf) -> Self {
+        Self {
+            screen,
+            choice,
+            tools,
+            folder,
+            calls: BTreeMap::new(),
+            answer: Answer::default(),
+            last_title: None,
+            began: Instant::now(),
+            steps: 0,
+            tokens: 0,
+            doing: String::new(),
+        }
+    }
+
+    /// Makes the calls known that were open when a session was left.
+    pub fn seed(&mut self, store: &Store, session: &SessionId, state: &State) {
+        let Some(step) = state.step() else { return };
+        for open in &step.calls {
+            let Some(call) = state.call(open.call) else { continue };
+            let title = card::title(self.tool(&call.name), &call.name, call.arguments.as_str(), &self.folder);
+            let gated = if open.stage == CallStage::Asked { gate(store, session, open.call) } else { None };
+            let shown = ShownCall {
+                name: call.name.clone(),
+                arguments: call.arguments.clone(),
+                gated,
+                title,
+                refused: false,
+            };
+            self.calls.insert(open.call, shown);
+        }
+    }
+
+    /// A call that was shown, for a question about it.
+    pub fn call(&self, call: CallId) -> Option<&ShownCall> {
+        self.calls.get(&call)
+    }
+
+    /// A tool by name.
+    pub fn tool(&self, name: &str) -> Option<&dyn Tool> {
+        self.tools.iter().find(|tool| tool.spec().name == name).map(AsRef::as_ref)
+    }
+
+    /// A line that is shown even when little is wanted.
+    pub fn warn(&mut self, text: &str) {
+        self.last_title = None;
+        self.screen.note(text);
+    }
+
+    fn note(&mut self, text: &str) {
+        if !self.choice.quiet {
+            self.warn(text);
+        }
+    }
+
+    /// A piece of an answer.
+    pub fn delta(&mut self, step: u64, attempt: u32, delta: &Delta) {
+        match delta {
+            Delta::Text(text) if !self.choice.hold_answer => {
+                if let Some(show) = self.answer.piece(step, attempt, text) {
+                    self.show(show);
+                }
+            }
+            Delta::Text(_) => {}
+            Delta::Reasoning(_) => self.doing = "thinking".to_owned(),
+            Delta::CallStarted { name, .. } => self.doing = format!("writing a call of {}", one_line(name)),
+            Delta::CallArguments { .. } => {}
+        }
+    }
+
+    /// A tool's body printed something.
+    pub fn output(&mut self, call: CallId, text: &str) {
+        if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
+            let title = self.calls.get(&call).map(|call| call.title.clone()).unwrap_or_default();
+            self.doing = format!("{}: {}", shorten(&title, 30), shorten(one_line(line).trim(), 40));
+        }
+    }
+
+    /// Notices were lost; the records among them follow.
+    pub fn lag(&mut self) {
+        self.answer.fell_behind();
+    }
+
+    fn show(&mut self, show: Show) {
+        match show {
+            Show::More(text) => self.screen.answer(&text),
+            Show::Anew(text) => {
+                let note = self.screen.style.yellow("! that attempt broke off; the answer begins again");
+                self.screen.end_line();
+                self.warn(&note);
+                self.screen.answer(&text);
+            }
+        }
+    }
+
+    /// A record was committed.
+    pub fn record(&mut self, record: &Record) {
+        let style = self.screen.style;
+        match &record.event {
+            Event::TurnStarted(_) => self.began = Instant::now(),
+            Event::StepStarted(_) => {
+                self.steps += 1;
+                "waiting for the model".clone_into(&mut self.doing);
+            }
+            Event::AssistantMessage(message) => {
+                let texts = message.content.iter().filter_map(|block| match block {
+                    Block::Text { text, .. } => Some(text.as_str()),
+                    _ => None,
+                });
+                let text: String = texts.collect();
+                if !self.choice.hold_answer {
+                    let show = self.answer.whole(record.step.unwrap_or(0), &text);
+                    self.show(show);
+                    self.screen.end_line();
+                }
+                self.tokens += message.usage.and_then(|usage| usage.context()).unwrap_or(0);
+            }
+            Event::RequestFailed(failed) => {
+                let code = failed.failure.code.code();
+                let message = one_line(failed.failure.message.as_str());
+                let message = message.strip_prefix(code).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
+                self.screen.end_line();
+                self.note(&style.yellow(&format!("! {code}: {}", shorten(message, 300))));
+            }
+            Event::RequestRetried(retried) => {
+                let wait = Millis(retried.at.0 - record.ts.0).0.max(0).unsigned_abs();
+                let wait = elapsed(Duration::from_millis(wait));
+                self.note(&style.yellow(&format!("! trying again in {wait} (attempt {})", retried.attempt)));
+            }
+            Event::PrefixBroken(broken) => self.note(&style.yellow(&format!(
+                "! the prompt's prefix changed at item {} ({}); this is a defect, please report it",
+                broken.item,
+                one_line(&broken.segment)
+            ))),
+            Event::ToolCalled(called) => {
+                let tool = self.tool(&called.name);
+                let title = card::title(tool, &called.name, called.arguments.as_str(), &self.folder);
+                let shown = ShownCall {
+                    name: called.name.clone(),
+                    arguments: called.arguments.clone(),
+                    gated: None,
+                    title,
+                    refused: false,
+                };
+                self.calls.insert(called.call, shown);
+            }
+            Event::ToolGated(gated) => self.gated(gated),
+            Event::ApprovalDecided(decided) => match &decided.outcome {
+                ApprovalOutcome::Unanswered => self.unanswered(decided.call),
+                ApprovalOutcome::Reject { .. } => {
+                    if let Some(call) = self.calls.get_mut(&decided.call) {
+                        call.refused = true;
+                    }
+                }
+                ApprovalOutcome::Once | ApprovalOutcome::Always { .. } => {}
+            },
+            Event::ToolStarted(started) => {
+                let title = self.calls.get(&started.call).map(|call| call.title.clone()).unwrap_or_default();
+                self.note(&format!("{} {title}", style.cyan("●")));
+                self.last_title = Some(started.call);
+                self.doing = title;
+            }
+            Event::ToolResult(result) => self.result(result),
+            Event::TodoSet(set) => self.todo(&set.items),
+            Event::TurnEnded(ended) => self.ended(&ended.reason),
+            _ => {}
+        }
+    }
+
+    fn gated(&mut self, gated: &ToolGated) {
+        let style = self.screen.style;
+        let Some(call) = self.calls.get_mut(&gated.call) else { return };
+        call.gated = Some(gated.clone());
+        if gated.decision == Verdict::Deny {
+            call.refused = true;
+            let reason = gated.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            let line = format!("{} {}\n  refused by {}{}", style.red("✗"), call.title, gated.by.0, one_line(&reason));
+            self.note(&line);
+        }
+    }
+
+    fn unanswered(&mut self, id: CallId) {
+        let style = self.screen.style;
+        let Some(call) = self.calls.get_mut(&id) else { return };
+        call.refused = true;
+        let always = call.gated.as_ref().and_then(|gated| gated.always.as_deref());
+        let line = format!(
+            "{} {}\n  refused: nobody is here to ask; allow it with {}",
+            style.red("✗"),
+            call.title,
+            one_line(&allow_with(&call.name, always))
+        );
+        self.note(&line);
+    }
+
+    fn result(&mut self, result: &ToolResult) {
+        let style = self.screen.style;
+        let call = self.calls.remove(&result.call);
+        // The refusal was shown with its reason already.
+        if call.as_ref().is_some_and(|call| call.refused) {
+            return;
+        }
+        // The list itself is shown when it is set.
+        if result.error.is_none() && call.as_ref().is_some_and(|call| call.name == "todo") {
+            return;
+        }
+        let (words, below) = card::result(result, &self.folder, style);
+        let title = call.map(|call| call.title).unwrap_or_default();
+        let mut text =
+            if self.last_title == Some(result.call) { format!("  {words}") } else { format!("  {title}: {words}") };
+        for line in below {
+            text.push_str("\n    ");
+            text.push_str(&line);
+        }
+        self.note(&text);
+        "waiting for the model".clone_into(&mut self.doing);
+    }
+
+    fn todo(&mut self, items: &[TodoItem]) {
+        let style = self.screen.style;
+        let lines: Vec<String> = items
+            .iter()
+            .map(|item| {
+                let text = shorten(&one_line(&item.text), 70);
+                match item.status {
+                    TodoStatus::Done => format!("    {} {}", style.green("[x]"), style.dim(&text)),
+                    TodoStatus::InProgress => format!("    {} {text}", style.yellow("[>]")),
+                    TodoStatus::Pending => format!("    [ ] {text}"),
+                }
+            })
+            .collect();
+        if !lines.is_empty() {
+            self.note(&lines.join("\n"));
+        }
+    }
+
+    fn ended(&mut self, reason: &EndReason) {
+        let style = self.screen.style;
+        self.screen.clear_progress();
+        self.calls.clear();
+        let line = match reason {
+            EndReason::Completed => return,
+            EndReason::Failed { code, message } => {
+                let message = one_line(message);
+                let message = message.strip_prefix(code.as_str()).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
+                self.warn(&style.red(&format!("✗ failed: {code}: {message}")));
+                return;
+            }
+            EndReason::Aborted { by } => format!("■ stopped by {}", one_line(&by.0)),
+            EndReason::Limit(reached) => {
+                let which = super::summary::limit(reached.which);
+                format!("■ limit reached: {which} ({} of {})", super::summary::measure(reached.which, reached.observed), super::summary::measure(reached.which, reached.maximum))
+            }
+            EndReason::MaxOutput => "■ the answer was cut at the model's maximum of output tokens".to_owned(),
+            EndReason::Interrupted => "■ the turn before was left open and is closed now".to_owned(),
+        };
+        self.warn(&style.yellow(&line));
+    }
+
+    /// Asks a person about a call.
+    pub fn ask(&mut self, call: CallId) {
+        let style = self.screen.style;
+        let Some(shown) = self.calls.get(&call) else { return };
+        let question = approve::question(shown, self.tool(&shown.name), &self.folder, style);
+        let choices = approve::choices(shown);
+        self.warn(&question);
+        self.screen.prompt(&choices);
+    }
+
+    /// Asks a person what a tool wants to know.
+    pub fn ask_text(&mut self, question: &str) {
+        let style = self.screen.style;
+        self.warn(&format!("{} {}", style.bold("?"), inert(question).trim_end()));
+        self.screen.prompt("  your answer: ");
+    }
+
+    /// The progress line, on a terminal.
+    pub fn tick(&mut self) {
+        if self.choice.quiet || !self.choice.progress || self.doing.is_empty() {
+            return;
+        }
+        let line = format!(
+            "step {} · {} tokens · {} · {}",
+            self.steps,
+            short(self.tokens),
+            elapsed(self.began.elapsed()),
+            self.doing
+        );
+        self.screen.progress(&shorten(&line, 79));
+    }
+}
+
+/// Who wanted to ask about a call, looked up in the log.
+fn gate(store: &Store, session: &SessionId, call: CallId) -> Option<ToolGated> {
+    let records = store.read(session, Seq(0)).ok()?;
+    let mut found = None;
+    for stored in records {
+        let stored = stored.ok()?;
+        if let Ok(Some(Record { event: Event::ToolGated(gated), .. })) =
+            Record::decode(stored.seq, &stored.bytes, &mut |_| None)
+            && gated.call == call
+        {
+            found = Some(gated);
+        }
+    }
+    found
+}

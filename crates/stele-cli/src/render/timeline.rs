@@ -1,0 +1,92 @@
+//! The timeline and the cache report as tables of 80 columns.
+
+use std::time::Duration;
+
+use stele_core::cache::{CacheReport, CacheVerdict};
+use stele_core::timeline::{Entry, EntryKind, Status, Timeline};
+
+use super::inert::{one_line, shorten};
+use super::money::{cost, count, elapsed, known, percent, plural, tokens};
+use super::style::Style;
+
+/// The timeline, a line an entry, sums at the end.
+pub fn lines(timeline: &Timeline, style: Style) -> Vec<String> {
+    let header = format!("{:>4} {:>5} {:<9}{:<26}{:>9}  {}", "turn", "step", "what", "name", "time", "how");
+    let mut lines = vec![style.dim(&header)];
+    lines.extend(timeline.steps.iter().map(|entry| line(entry, style)));
+    if timeline.left_out > 0 {
+        lines.push(style.dim(&format!("… {} more", count(timeline.left_out))));
+    }
+    let sum = |get: fn(&stele_core::timeline::TurnSums) -> u64| timeline.turns.iter().map(get).sum::<u64>();
+    lines.push(format!(
+        "{} · {} · {} · {}",
+        plural(timeline.turns.len() as u64, "turn"),
+        plural(sum(|turn| turn.steps), "step"),
+        plural(sum(|turn| turn.attempts), "attempt"),
+        plural(sum(|turn| turn.executions), "execution"),
+    ));
+    lines.push(format!(
+        "{} · {} from cache · {}",
+        tokens(&timeline.usage),
+        percent(timeline.hit_rate),
+        cost(timeline.cost)
+    ));
+    lines
+}
+
+fn line(entry: &Entry, style: Style) -> String {
+    let what = match entry.kind {
+        EntryKind::Model => "model",
+        EntryKind::Tool => "tool",
+        EntryKind::Approval => "approval",
+        EntryKind::Retry => "retry",
+        EntryKind::Epoch => "epoch",
+    };
+    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let time = entry.duration_ms.map(|millis| elapsed(Duration::from_millis(millis))).unwrap_or_default();
+    let how = match (&entry.usage, &entry.code, entry.status) {
+        (_, Some(code), _) => style.red(&one_line(code)),
+        (Some(usage), None, _) => format!("{} in, {} out", known(usage.input()), known(usage.output)),
+        (None, None, Status::Succeeded) => style.green("ok"),
+        (None, None, Status::Running) => style.yellow("open"),
+        (None, None, Status::Failed) => style.red("failed"),
+        (None, None, Status::Denied) => style.red("refused"),
+        (None, None, Status::Aborted) => style.yellow("stopped"),
+    };
+    let name = shorten(&one_line(&entry.name), 25);
+    format!("{:>4} {:>5} {what:<9}{name:<26}{time:>9}  {how}", number(entry.turn), number(entry.step))
+}
+
+/// The cache report, a line a request, sums at the end.
+pub fn cache_lines(report: &CacheReport, style: Style) -> Vec<String> {
+    let header = format!(
+        "{:>5}{:>12}{:>8}{:>11}{:>11}{:>11}  {}",
+        "step", "prompt", "shared", "input", "predicted", "read", "verdict"
+    );
+    let mut lines = vec![style.dim(&header)];
+    for request in &report.requests {
+        let share = (request.prompt_bytes > 0).then(|| request.shared_bytes as f64 / request.prompt_bytes as f64);
+        let verdict = match &request.verdict {
+            CacheVerdict::First => style.dim("first request"),
+            CacheVerdict::Hit => style.green("hit"),
+            CacheVerdict::Partial => style.yellow("read less than predicted"),
+            CacheVerdict::BelowMinimum => style.dim("too short to be cached"),
+            CacheVerdict::Expired => style.yellow("expired"),
+            CacheVerdict::Cut { reason } => style.yellow(&format!("declared cut: {}", one_line(reason))),
+            CacheVerdict::Broken => style.red("prefix broken: a defect"),
+            CacheVerdict::NotReported => style.dim("not reported"),
+            CacheVerdict::Unexplained => style.red("unexplained miss"),
+        };
+        lines.push(format!(
+            "{:>5}{:>12}{:>8}{:>11}{:>11}{:>11}  {verdict}",
+            request.step,
+            format!("{} B", count(request.prompt_bytes)),
+            percent(share),
+            known(request.input),
+            known(request.predicted),
+            known(request.reported),
+        ));
+    }
+    lines.push(format!("{} · {} from cache", tokens(&report.usage), percent(report.usage.hit_rate())));
+    lines
+}

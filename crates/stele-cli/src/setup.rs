@@ -1,0 +1,255 @@
+//! From environment, files and flags to an agent. The one place that reads the environment.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use stele_agent::{Agent, AgentOptions, Approvals, Clock};
+use stele_core::{Millis, Tool};
+use stele_guard::Surroundings;
+use stele_provider::{Client, ClientSettings, Route};
+use stele_store::Store;
+
+use crate::args::{ColorChoice, Global, SessionArgs};
+use crate::config::{Config, Flags, Inputs};
+use crate::error::{CommandError, Result};
+use crate::output::Look;
+
+/// The hidden first argument that turns this program into a shell command's supervisor.
+pub const SUPERVISE: &str = "__supervise";
+
+/// The environment as it was when the program started.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    pub variables: Vec<(OsString, OsString)>,
+    text: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Of this process.
+    pub fn of_this_process() -> Self {
+        Self::new(std::env::vars_os().collect())
+    }
+
+    pub fn new(variables: Vec<(OsString, OsString)>) -> Self {
+        let text = variables
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
+            .collect();
+        Self { variables, text }
+    }
+
+    /// A variable that is set, not empty, and text.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.text.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// All variables that are text.
+    pub fn text(&self) -> &BTreeMap<String, String> {
+        &self.text
+    }
+
+    /// A look-up for the libraries.
+    pub fn lookup(&self) -> impl Fn(&str) -> Option<String> + '_ {
+        |name| self.get(name).map(str::to_owned)
+    }
+
+    /// What of it decides about colours.
+    pub fn look(&self, color: ColorChoice) -> Look {
+        let dumb = self.get("TERM").is_none_or(|term| term == "dumb");
+        Look { color, no_color: self.get("NO_COLOR").is_some(), dumb }
+    }
+}
+
+/// Everything a command is made from.
+pub struct Setup {
+    pub environment: Environment,
+    pub config: Config,
+    /// The folder to work in, canonical.
+    pub folder: PathBuf,
+    pub look: Look,
+}
+
+impl Setup {
+    /// Reads the configuration for a folder.
+    pub fn new(environment: Environment, global: &Global, flags: &SessionArgs) -> Result<Self> {
+        let folder = folder(global)?;
+        let inputs = Inputs::read(environment.text(), &folder, config_flags(flags))?;
+        let config = Config::load(&inputs)?;
+        let look = environment.look(global.color);
+        Ok(Self { environment, config, folder, look })
+    }
+
+    /// The logs, for writing.
+    pub fn store(&self) -> Result<Store> {
+        Ok(Store::open(&self.config.data)?)
+    }
+
+    /// The logs, for looking only; `None` when there are none yet.
+    pub fn inspect(&self) -> Result<Option<Store>> {
+        Ok(Store::inspect(&self.config.data)?)
+    }
+
+    /// The logs, for looking only; an error when there are none yet.
+    pub fn logs(&self) -> Result<Store> {
+        self.inspect()?.ok_or_else(|| {
+            let message = format!("there is no session yet in {}", self.config.data.display());
+            CommandError::usage("log.none", message).hint("stele run \"…\", or stele demo, makes the first one")
+        })
+    }
+
+    /// The tools, for cards and for running.
+    pub fn tools(&self, ask: Option<stele_tools::Ask>) -> Vec<Arc<dyn Tool>> {
+        let supervisor = std::env::current_exe().ok().map(|program| vec![program.into_os_string(), SUPERVISE.into()]);
+        stele_tools::builtin(&stele_tools::Options {
+            environment: self.environment.variables.clone(),
+            pass: self.config.shell_env.clone(),
+            supervisor,
+            ask,
+            limits: self.config.tool_limits,
+        })
+    }
+
+    /// Every route there is, the default one first.
+    pub fn routes(&self) -> Result<Vec<Route>> {
+        let mut routes = stele_provider::routes(&self.environment.lookup(), &self.config.routes)?;
+        if let (false, Some(choice)) = (routes.is_empty(), self.config.choice()) {
+            let (route, model) = choose(&routes, Some(&choice))?;
+            let chosen = Route { model, ..route.clone() };
+            routes.retain(|route| route.name != chosen.name);
+            routes.insert(0, chosen);
+        }
+        Ok(routes)
+    }
+
+    /// An agent.
+    pub fn agent(&self, routes: Vec<Route>, approvals: Approvals, ask: Option<stele_tools::Ask>) -> Result<Arc<Agent>> {
+        let settings = ClientSettings {
+            connect: self.config.connect,
+            idle: self.config.idle,
+            ..ClientSettings::from_environment(&self.environment.lookup())
+                .map_err(|problem| CommandError::usage("config.proxy", problem))?
+        };
+        Ok(Agent::new(AgentOptions {
+            store: self.store()?,
+            client: Client::new(settings),
+            tools: self.tools(ask),
+            routes,
+            policy: self.config.policy.clone(),
+            surroundings: Surroundings {
+                home: self.environment.get("HOME").map(PathBuf::from),
+                search_path: self.environment.get("PATH").map(OsString::from),
+            },
+            highest_mode: self.config.highest_mode,
+            approvals,
+            persona: self.config.persona.clone(),
+            user_instructions: Some(self.config.home.join("AGENTS.md")),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            clock: Clock { now, today },
+        }))
+    }
+}
+
+fn config_flags(flags: &SessionArgs) -> Flags {
+    Flags {
+        mode: flags.mode,
+        model: flags.model.clone(),
+        steps: flags.limits.max_steps,
+        allow: flags.allow.clone(),
+        deny: flags.deny.clone(),
+    }
+}
+
+fn folder(global: &Global) -> Result<PathBuf> {
+    let gone = |cause: std::io::Error| {
+        CommandError::usage("usage.folder", format!("the current folder is not there any more ({cause}); go to another one"))
+    };
+    match &global.cwd {
+        None => std::env::current_dir().and_then(|folder| folder.canonicalize()).map_err(gone),
+        Some(folder) => match folder.canonicalize() {
+            Ok(folder) if folder.is_dir() => Ok(folder),
+            Ok(_) => Err(CommandError::usage("usage.folder", format!("{} is no folder", folder.display()))),
+            Err(cause) => {
+                Err(CommandError::usage("usage.folder", format!("cannot work in {}: {cause}", folder.display())))
+            }
+        },
+    }
+}
+
+/// UTC milliseconds.
+pub fn now() -> Millis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Today's date where the person is.
+fn today() -> String {
+    jiff::ZonedDateTime::now().date().to_string()
+}
+
+/// The route and model of a choice such as `--model NAME|ROUTE/NAME`.
+pub fn choose<'a>(routes: &'a [Route], choice: Option<&str>) -> Result<(&'a Route, String)> {
+    let first = routes.first().ok_or(stele_provider::RouteError::None { found: Vec::new() })?;
+    let Some(choice) = choice else { return Ok((first, first.model.clone())) };
+    if choice.trim().is_empty() {
+        return Err(CommandError::usage("usage.model", "--model needs a name"));
+    }
+    let by_name = |name: &str| routes.iter().find(|route| route.name == name);
+    if let Some(route) = by_name(choice) {
+        return Ok((route, route.model.clone()));
+    }
+    if let Some((name, model)) = choice.split_once('/')
+        && let Some(route) = by_name(name)
+        && !model.is_empty()
+    {
+        return Ok((route, model.to_owned()));
+    }
+    // A model that the catalogue knows goes to its own vendor, where that one is set up.
+    let vendor = stele_provider::model(choice).and_then(|model| by_name(&model.vendor));
+    let same = routes.iter().find(|route| route.model == choice);
+    Ok((same.or(vendor).unwrap_or(first), choice.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use stele_core::{Parameters, Wire};
+    use stele_provider::{KeySource, Marks};
+
+    use super::*;
+
+    fn route(name: &str, model: &str) -> Route {
+        Route {
+            name: name.to_owned(),
+            wire: Wire::OpenaiChat,
+            base_url: "http://127.0.0.1:1/v1".to_owned(),
+            model: model.to_owned(),
+            key: KeySource::None,
+            headers: BTreeMap::new(),
+            parameters: Parameters::default(),
+            marks: Marks::Auto,
+            own_price: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(choice: Option<&str>, expect: (&str, &str)) {
+        let routes = [route("one", "m1"), route("two", "vendor/m2"), route("anthropic", "c")];
+        let (route, model) = choose(&routes, choice).unwrap();
+        assert_eq!((route.name.as_str(), model.as_str()), expect, "{choice:?}");
+    }
+
+    #[test]
+    fn a_choice_is_a_route_a_model_or_both() {
+        check(None, ("one", "m1"));
+        check(Some("two"), ("two", "vendor/m2"));
+        check(Some("two/x/y"), ("two", "x/y"));
+        check(Some("vendor/m2"), ("two", "vendor/m2"));
+        check(Some("other"), ("one", "other"));
+        check(Some("unknown/model"), ("one", "unknown/model"));
+        check(Some("claude-opus-5-5"), ("anthropic", "claude-opus-5-5"));
+        assert_eq!(choose(&[], None).unwrap_err().code, "config.no_route");
+        assert!(choose(&[route("one", "m")], Some(" ")).is_err());
+    }
+}

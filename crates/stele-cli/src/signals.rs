@@ -1,0 +1,33 @@
+//! Signals, as requests to stop.
+
+use std::io;
+
+use stele_core::By;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals that end a run: the first one cleanly, the second one at once.
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    /// Listens from here on.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for the next one; gives who asks for the stop, as the log names it.
+    pub async fn next(&mut self) -> By {
+        tokio::select! {
+            _ = self.interrupt.recv() => By::person("cli"),
+            _ = self.terminate.recv() => By("signal:term".to_owned()),
+            _ = self.hang_up.recv() => By("signal:hup".to_owned()),
+        }
+    }
+}

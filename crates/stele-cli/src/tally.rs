@@ -1,0 +1,279 @@
+//! What a run came to: a fold of the records that it wrote.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stele_core::{
+    ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Micros, Millis, Price, Record, State, Text, Usage,
+};
+
+/// What became of a file over a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChangedFile {
+    pub path: String,
+    pub action: FileAction,
+    pub added: u64,
+    pub removed: u64,
+}
+
+/// A call that was refused because nobody could be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RefusedCall {
+    pub call: CallId,
+    pub tool: String,
+    /// Who wanted to ask.
+    pub by: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What the command line would have to say.
+    pub allow_with: String,
+}
+
+/// The fold.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    pub steps: u64,
+    pub attempts: u64,
+    pub executions: u64,
+    pub usage: Usage,
+    /// True when an attempt brought output and reported nothing.
+    pub usage_incomplete: bool,
+    cost: Cost,
+    price: Option<Price>,
+    pub files: BTreeMap<String, ChangedFile>,
+    pub refused: Vec<RefusedCall>,
+    /// Text of the last answer.
+    pub text: String,
+    pub end: Option<EndReason>,
+    /// Where the run began, by the driver's clock.
+    pub started: Option<Millis>,
+    pub ended: Option<Millis>,
+    calls: BTreeMap<CallId, (String, Gate)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Gate {
+    by: String,
+    reason: Option<String>,
+    always: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cost {
+    /// Nothing was sent yet.
+    #[default]
+    Nothing,
+    Known(u64),
+    Unknown,
+}
+
+impl Tally {
+    /// A fold that begins where a session stands.
+    pub fn beginning_at(state: &State) -> Self {
+        let mut tally =
+            Self { price: state.epoch().and_then(|epoch| epoch.price), ..Self::default() };
+        // A resumed turn has calls that were gated before.
+        for call in state.step().iter().flat_map(|step| &step.calls) {
+            if let Some(record) = state.call(call.call) {
+                tally.calls.insert(call.call, (record.name.clone(), Gate::default()));
+            }
+        }
+        tally
+    }
+
+    /// What the run cost so far; unknown as soon as one attempt could not be priced.
+    pub fn cost(&self) -> Option<Micros> {
+        match self.cost {
+            Cost::Nothing => Some(Micros(0)),
+            Cost::Known(micros) => Some(Micros(micros)),
+            Cost::Unknown => None,
+        }
+    }
+
+    /// Share of the input that was read from the provider's cache.
+    pub fn hit_rate(&self) -> Option<f64> {
+        self.usage.hit_rate()
+    }
+
+    /// Takes one record.
+    pub fn fold(&mut self, record: &Record) {
+        self.started.get_or_insert(record.ts);
+        self.ended = Some(record.ts);
+        match &record.event {
+            Event::EpochOpened(opened) => self.price = opened.price,
+            Event::StepStarted(_) => self.steps += 1,
+            Event::RequestSent(_) => self.attempts += 1,
+            Event::RequestFailed(failed) => self.report(failed.failure.usage.as_ref(), failed.failure.output),
+            Event::AssistantMessage(message) => {
+                self.report(message.usage.as_ref(), !message.content.is_empty());
+                let texts = message.content.iter().filter_map(|block| match block {
+                    Block::Text { text, .. } => Some(Text::as_str(text)),
+                    _ => None,
+                });
+                self.text = texts.collect::<Vec<_>>().join("\n\n");
+            }
+            Event::ToolCalled(called) => {
+                self.calls.insert(called.call, (called.name.clone(), Gate::default()));
+            }
+            Event::ToolGated(gated) => {
+                if let Some((_, gate)) = self.calls.get_mut(&gated.call) {
+                    *gate = Gate {
+                        by: gated.by.0.clone(),
+                        reason: gated.reason.clone(),
+                        always: gated.always.clone(),
+                    };
+                }
+            }
+            Event::ApprovalDecided(decided) if decided.outcome == ApprovalOutcome::Unanswered => {
+                self.refuse(decided.call);
+            }
+            Event::ToolStarted(_) => self.executions += 1,
+            Event::ToolResult(result) => {
+                for file in result.meta.files.iter().filter(|file| file.action != FileAction::Read) {
+                    self.change(&file.path, file.action, file.added, file.removed);
+                }
+            }
+            Event::TurnEnded(ended) => self.end = Some(ended.reason.clone()),
+            _ => {}
+        }
+    }
+
+    /// Counts what an attempt reported. One that brought something and reported nothing makes the cost unknown.
+    fn report(&mut self, usage: Option<&Usage>, answered: bool) {
+        let Some(usage) = usage.filter(|usage| !usage.is_unknown()) else {
+            if answered {
+                self.cost = Cost::Unknown;
+                self.usage_incomplete = true;
+            }
+            return;
+        };
+        self.usage.add(usage);
+        let priced = self.price.and_then(|price| price.of(usage));
+        self.cost = match (self.cost, priced) {
+            (Cost::Nothing, Some(micros)) => Cost::Known(micros.0),
+            (Cost::Known(sum), Some(micros)) => Cost::Known(sum.saturating_add(micros.0)),
+            _ => Cost::Unknown,
+        };
+    }
+
+    fn refuse(&mut self, call: CallId) {
+        let Some((tool, gate)) = self.calls.get(&call) else { return };
+        self.refused.push(RefusedCall {
+            call,
+            tool: tool.clone(),
+            by: gate.by.clone(),
+            reason: gate.reason.clone(),
+            allow_with: allow_with(tool, gate.always.as_deref()),
+        });
+    }
+
+    fn change(&mut self, path: &str, action: FileAction, added: u32, removed: u32) {
+        let entry = self.files.entry(path.to_owned());
+        let file = entry.or_insert_with(|| ChangedFile { path: path.to_owned(), action, added: 0, removed: 0 });
+        // A file that this run created stays new, whatever is done to it afterwards.
+        if file.action != FileAction::Created || action == FileAction::Deleted {
+            file.action = action;
+        }
+        file.added += u64::from(added);
+        file.removed += u64::from(removed);
+    }
+}
+
+/// What the command line would have to say so that a call is not refused.
+pub fn allow_with(tool: &str, always: Option<&str>) -> String {
+    match (always, tool) {
+        (Some(rule), _) => format!("--allow '{}'", rule.replace('\'', "'\\''")),
+        (None, "edit" | "write") => "--mode edit".to_owned(),
+        (None, _) => "--mode full".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stele_core::{
+        ApprovalDecided, AssistantMessage, By, Effects, FileMeta, Producer, ResultMeta, Seq, Stop,
+        ToolCalled, ToolGated, ToolResult, Verdict, Wire,
+    };
+
+    use super::*;
+
+    fn fold(events: Vec<Event>) -> Tally {
+        let mut tally = Tally::default();
+        for (at, event) in events.into_iter().enumerate() {
+            let record = Record { seq: Seq(at as u64), ts: Millis(at as i64), turn: Some(1), step: Some(1), event };
+            tally.fold(&record);
+        }
+        tally
+    }
+
+    fn answer(usage: Option<Usage>) -> Event {
+        AssistantMessage {
+            attempt: 1,
+            producer: Producer { wire: Wire::OpenaiChat, model: "m".to_owned() },
+            content: vec![Block::Text { text: Text::from("hello"), native: None }],
+            stop: Stop::End,
+            usage,
+            usage_raw: None,
+            interrupted: false,
+        }
+        .into()
+    }
+
+    #[test]
+    fn an_attempt_without_a_price_makes_the_cost_unknown_for_good() {
+        let usage = Usage { fresh: Some(10), output: Some(1), ..Usage::default() };
+        let tally = fold(vec![answer(Some(usage)), answer(Some(usage))]);
+        assert_eq!(tally.cost(), None);
+        assert_eq!(tally.usage.fresh, Some(20));
+        assert_eq!(Tally::default().cost(), Some(Micros(0)));
+        assert!(fold(vec![answer(None)]).usage_incomplete);
+        assert_eq!(tally.text, "hello");
+    }
+
+    #[test]
+    fn a_refused_call_says_what_would_allow_it() {
+        let call = CallId(1);
+        let gated = ToolGated {
+            call,
+            decision: Verdict::Ask,
+            by: By("mode:ask".to_owned()),
+            reason: Some("commands ask".to_owned()),
+            always: Some("bash(cargo test*)".to_owned()),
+            effects: Effects::Local,
+            parallel: false,
+        };
+        let tally = fold(vec![
+            ToolCalled { call, vendor_id: None, name: "bash".to_owned(), arguments: "{}".into() }.into(),
+            gated.into(),
+            ApprovalDecided { call, by: By("headless".to_owned()), outcome: ApprovalOutcome::Unanswered }.into(),
+        ]);
+        assert_eq!(tally.refused[0].allow_with, "--allow 'bash(cargo test*)'");
+        assert_eq!(allow_with("edit", None), "--mode edit");
+        assert_eq!(allow_with("bash", Some("bash(echo 'a')")), r"--allow 'bash(echo '\''a'\'')'");
+    }
+
+    #[test]
+    fn changes_of_a_file_add_up() {
+        let file = |action, added| FileMeta { path: "/a".to_owned(), action, hash: None, added, removed: 1, diff: None };
+        let result = |action, added| -> Event {
+            let meta = ResultMeta { files: vec![file(action, added)], ..ResultMeta::default() };
+            ToolResult { call: CallId(1), content: "".into(), error: None, meta }.into()
+        };
+        let tally = fold(vec![
+            result(FileAction::Read, 9),
+            result(FileAction::Created, 3),
+            result(FileAction::Changed, 2),
+        ]);
+        let file = &tally.files["/a"];
+        assert_eq!((file.action, file.added, file.removed), (FileAction::Created, 5, 2));
+    }
+
+    #[test]
+    fn a_price_prices() {
+        let price = Price { input: Some(1_000_000), output: Some(2_000_000), ..Price::default() };
+        let usage = Usage { fresh: Some(10), output: Some(1), ..Usage::default() };
+        let mut tally = Tally { price: Some(price), ..Tally::default() };
+        tally.report(Some(&usage), true);
+        assert_eq!(tally.cost(), Some(Micros(12)));
+    }
+}

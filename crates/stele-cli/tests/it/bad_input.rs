@@ -1,0 +1,196 @@
+//! Wrong input of every kind: one clear message with its code, and a session that stays valid.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use stele_testkit::{Behaviour, Fault, FaultKind, Say};
+
+use crate::support::{Done, Place, seen, server};
+
+#[track_caller]
+fn says(done: &Done, code: i32, error: &str) {
+    assert_eq!(done.code, code, "{done:?}");
+    assert!(done.err.contains(error), "{error} is not in {}", done.err);
+}
+
+#[test]
+fn no_prompt_at_all() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    says(&Done::of(place.with(&server, ["run"])), 2, "usage.no_prompt");
+    says(&Done::of(place.with(&server, ["run", ""])), 2, "usage.no_prompt");
+    says(&Done::fed(place.with(&server, ["run", "-"]), " \n"), 2, "usage.no_prompt");
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_prompt_that_is_not_utf8() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    says(&Done::fed(place.with(&server, ["run", "-"]), b"ok\n\xff"), 2, "byte 4 (0xff, line 2)");
+    let mut command = place.with(&server, ["run"]);
+    command.arg(OsStr::from_bytes(b"a\xc3"));
+    says(&Done::of(command), 2, "usage.not_utf8");
+}
+
+#[test]
+fn a_prompt_that_is_too_long() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    let done = Done::fed(place.with(&server, ["run"]), "x".repeat(1024 * 1024 + 1));
+    says(&done, 2, "usage.prompt_too_long");
+}
+
+#[test]
+fn a_slip_of_the_pen() {
+    let place = Place::new();
+    says(&Done::of(place.stele(["verfy"])), 2, "stele verify");
+    says(&Done::of(place.stele(["run", "--modle", "x", "y"])), 2, "--model");
+    says(&Done::of(place.stele(["run", "--mode", "yolo", "y"])), 2, "ask, edit and full");
+    says(&Done::of(place.stele(["--continue", "run", "y"])), 2, "usage.order");
+    says(&Done::of(place.stele([])), 2, "usage.no_terminal");
+}
+
+#[test]
+fn no_route() {
+    let place = Place::new();
+    says(&Done::of(place.stele(["run", "hi"])), 2, "config.no_route");
+}
+
+#[test]
+fn a_configuration_with_a_typo() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.home()).unwrap();
+    std::fs::write(place.home().join("config.toml"), "mode = \"edit\"\nmodle = \"x\"\n").unwrap();
+    let server = server(Say::text("x"));
+    let done = Done::of(place.with(&server, ["run", "hi"]));
+    assert_eq!(done.code, 2);
+    seen!(place, done.err);
+}
+
+#[test]
+fn a_rule_that_is_none() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    says(&Done::of(place.with(&server, ["run", "--allow", "bash(", "hi"])), 2, "rule.");
+}
+
+#[test]
+fn a_wrong_key() {
+    let place = Place::new();
+    let server = server(Behaviour::from(Say::text("x")).require_key("right"));
+    let mut command = place.with(&server, ["run", "hi"]);
+    command.env("STELE_API_KEY", "a-wrong-key-of-some-length");
+    let done = Done::of(command);
+    says(&done, 1, "provider.auth");
+    assert!(!done.err.contains("a-wrong-key"), "{done:?}");
+    place.assert_clean();
+}
+
+#[test]
+fn a_model_that_does_not_exist() {
+    let place = Place::new();
+    let server = server(Behaviour::from(Say::text("x")).models(["other"]));
+    says(&Done::of(place.with(&server, ["run", "hi"])), 1, "provider.unknown_model");
+    place.assert_clean();
+}
+
+#[test]
+fn an_endpoint_that_is_down() {
+    let place = Place::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = place.stele(["run", "--timeout", "1s", "hi"]);
+    command
+        .env("STELE_WIRE", "openai-chat")
+        .env("STELE_BASE_URL", format!("http://127.0.0.1:{port}/v1"))
+        .env("STELE_MODEL", "m");
+    let done = Done::of(command);
+    assert!(matches!(done.code, 1 | 4), "{done:?}");
+    assert!(done.err.contains("provider.transport"), "{done:?}");
+    place.assert_clean();
+}
+
+#[test]
+fn a_request_that_is_refused_with_a_message() {
+    let place = Place::new();
+    let kind = FaultKind::Status {
+        status: 400,
+        headers: Vec::new(),
+        body: Some(r#"{"type":"error","error":{"type":"invalid_request_error","message":"the moon is full"}}"#.to_owned()),
+    };
+    let behaviour = Behaviour::from(Say::text("Well.")).fault(Fault::at(0, 1..=1, kind));
+    let server = server(behaviour);
+    says(&Done::of(place.with(&server, ["run", "hi"])), 1, "the moon is full");
+    let done = Done::of(place.with(&server, ["run", "--continue", "again"]));
+    assert_eq!((done.code, done.out.as_str()), (0, "Well.\n"), "{done:?}");
+    place.assert_clean();
+}
+
+#[test]
+fn a_session_that_is_not_there() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    Done::of(place.with(&server, ["run", "hi"]));
+    says(&Done::of(place.with(&server, ["run", "--resume", "ffffffff", "x"])), 2, "log.not_found");
+    says(&Done::of(place.stele(["sessions", "show", "ffffffff"])), 2, "log.not_found");
+    says(&Done::of(place.stele(["verify", "nonsense"])), 2, "log.not_found");
+}
+
+#[test]
+fn a_session_that_somebody_else_writes() {
+    let place = Place::new();
+    let behaviour = Behaviour::from(Say::text("x")).fault(Fault::always(FaultKind::Stall { at: stele_testkit::Cut::Start }));
+    let server = server(behaviour);
+    let mut child = place.with(&server, ["run", "hi"]).spawn().unwrap();
+    server.wait_for(1, std::time::Duration::from_secs(20)).unwrap();
+    let done = Done::of(place.with(&server, ["run", "--continue", "me too"]));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    says(&done, 2, "log.locked");
+    assert!(done.err.contains("--fork"), "{done:?}");
+}
+
+#[test]
+fn a_database_that_is_none() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.home().join("data")).unwrap();
+    std::fs::write(place.home().join("data/stele.db"), "this is no database, whatever its name says. ".repeat(40)).unwrap();
+    let server = server(Say::text("x"));
+    let done = Done::of(place.with(&server, ["run", "hi"]));
+    says(&done, 2, "log.unreadable");
+    assert!(server.requests().is_empty(), "without a log nothing is sent");
+    says(&Done::of(place.with(&server, ["doctor"])), 1, "");
+}
+
+#[test]
+fn a_home_that_is_a_file() {
+    let place = Place::new();
+    std::fs::write(place.home(), "in the way").unwrap();
+    let server = server(Say::text("x"));
+    let done = Done::of(place.with(&server, ["run", "hi"]));
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.err.contains("log.un"), "{done:?}");
+}
+
+#[test]
+fn a_folder_that_is_not_there() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    says(&Done::of(place.with(&server, ["run", "-C", "nowhere", "hi"])), 2, "usage.folder");
+    Done::of(place.with(&server, ["run", "hi"]));
+    let id = place.sessions().remove(0);
+    let gone = place.folder().with_file_name("moved");
+    std::fs::rename(place.folder(), &gone).unwrap();
+    let mut command = place.with(&server, ["run", "--resume", &id, "again"]);
+    command.current_dir(&gone);
+    says(&Done::of(command), 2, "session.folder_gone");
+}
+
+#[test]
+fn a_schema_that_is_none() {
+    let place = Place::new();
+    place.write("schema.json", "{\"type\": 7}");
+    let server = server(Say::text("x"));
+    says(&Done::of(place.with(&server, ["run", "--output-schema", "schema.json", "x"])), 2, "usage.schema");
+    says(&Done::of(place.with(&server, ["run", "--output-schema", "none.json", "x"])), 2, "usage.schema");
+}

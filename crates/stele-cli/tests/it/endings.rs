@@ -1,0 +1,85 @@
+//! Every way a run ends, with its status and exit code.
+
+use serde_json::json;
+use stele_core::Stop;
+use stele_testkit::{Behaviour, Fault, FaultKind, Say, Script, Server};
+
+use crate::support::{Done, Place, server};
+
+#[track_caller]
+fn check(server: &Server, arguments: &[&str], code: i32, status: &str, stop: &str) -> (Place, serde_json::Value) {
+    let place = Place::new();
+    let done = Done::of(place.with(server, ["run", "--json"].into_iter().chain(arguments.iter().copied())));
+    let result = done.result();
+    assert_eq!((done.code, &result["status"], &result["stop"]), (code, &json!(status), &json!(stop)), "{done:?}");
+    place.assert_clean();
+    (place, result)
+}
+
+#[test]
+fn completed() {
+    check(&server(Say::text("Done.")), &["hi"], 0, "succeeded", "completed");
+}
+
+#[test]
+fn refused_for_lack_of_a_person() {
+    let script = Script::new([Say::call("bash", &json!({"command": "touch made"})), Say::text("I could not.")]);
+    let (place, result) = check(&server(script), &["make it"], 3, "refused", "completed");
+    assert!(!place.folder().join("made").exists());
+    assert_eq!(result["refused"][0]["tool"], "bash");
+    assert_eq!(result["refused"][0]["allow_with"], "--allow 'bash(touch made)'");
+}
+
+#[test]
+fn allowed_by_the_flag_that_the_refusal_names() {
+    let script = Script::new([Say::call("bash", &json!({"command": "touch made"})), Say::text("Made.")]);
+    let (place, _) = check(&server(script), &["--allow", "bash(touch made)", "x"], 0, "succeeded", "completed");
+    assert!(place.folder().join("made").exists());
+}
+
+#[test]
+fn a_deny_that_did_its_work_changes_no_exit_code() {
+    let script = Script::new([Say::call("bash", &json!({"command": "touch made"})), Say::text("I was not allowed.")]);
+    let arguments = ["--mode", "full", "--deny", "bash(touch*)", "x"];
+    let (place, result) = check(&server(script), &arguments, 0, "succeeded", "completed");
+    assert!(!place.folder().join("made").exists());
+    assert_eq!(result["refused"], json!([]));
+}
+
+#[test]
+fn failed() {
+    let behaviour = Behaviour::from(Say::text("x")).fault(Fault::always(FaultKind::status(401)));
+    let (_, result) = check(&server(behaviour), &["hi"], 1, "failed", "failed");
+    assert_eq!(result["error"]["code"], "provider.auth");
+}
+
+#[test]
+fn a_limit_of_steps() {
+    let say = |n: usize| Say::call("glob", &json!({"pattern": format!("*{n}")}));
+    let script = Script::new((0..5).map(say));
+    let (_, result) = check(&server(script), &["--max-steps", "2", "x"], 4, "limit", "limit");
+    assert_eq!(result["steps"], 2);
+}
+
+#[test]
+fn a_limit_of_cost_on_a_model_without_a_price() {
+    check(&server(Say::text("x")), &["--max-cost", "0.10", "x"], 4, "limit", "limit");
+    check(&server(Say::text("x")), &["--max-cost", "0.10", "--allow-unpriced", "x"], 0, "succeeded", "completed");
+}
+
+#[test]
+fn a_limit_of_tokens() {
+    let script = Script::new([Say::call("glob", &json!({"pattern": "*"})), Say::text("x")]);
+    check(&server(script), &["--max-tokens", "100", "x"], 4, "limit", "limit");
+}
+
+#[test]
+fn a_limit_of_time() {
+    let behaviour = Behaviour::from(Say::text("x")).fault(Fault::always(FaultKind::Stall { at: stele_testkit::Cut::Start }));
+    check(&server(behaviour), &["--timeout", "300ms", "x"], 4, "limit", "limit");
+}
+
+#[test]
+fn an_answer_that_was_cut_at_its_maximum() {
+    check(&server(Say::text("half an").stopped(Stop::MaxOutput)), &["x"], 4, "limit", "max_output");
+}

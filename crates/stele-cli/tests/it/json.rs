@@ -1,0 +1,101 @@
+//! The shape of `--json`.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use stele_testkit::{Say, Script};
+
+use crate::support::{Done, Place, server};
+
+fn script() -> Script {
+    Script::new([Say::call("read", &json!({"path": "long.txt"})), Say::text("Read.")])
+}
+
+#[test]
+fn records_have_a_kind_and_everything_else_a_type() {
+    let place = Place::new();
+    place.write("long.txt", "a long line of text\n".repeat(500));
+    let server = server(script());
+    let done = Done::of(place.with(&server, ["run", "--json", "read it"]));
+    let lines = done.lines();
+    let (result, records) = lines.split_last().unwrap();
+    for (seq, record) in records.iter().enumerate() {
+        assert_eq!(record["seq"], seq, "{record}");
+        assert!(record["kind"].is_string() && record.get("type").is_none(), "{record}");
+    }
+    let read = records.iter().find(|record| record["kind"] == "tool/result").unwrap();
+    assert!(read["data"]["content"].as_str().unwrap().len() > 4096, "a blob is inlined");
+    let head = &result["head"];
+    assert_eq!(head["seq"], records.len() - 1);
+    assert_eq!(head["hash"].as_str().unwrap().len(), 64);
+    let keys: Vec<&str> = result.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = [
+        "type", "status", "stop", "text", "usage", "cost", "hit_rate", "session", "head", "steps", "executions",
+        "attempts", "changed_files", "refused", "skipped", "jobs",
+    ];
+    assert_eq!(keys, expected);
+    assert_eq!((&result["steps"], &result["attempts"], &result["executions"]), (&json!(2), &json!(2), &json!(1)));
+    assert_eq!(result["cost"], Value::Null, "no price is known");
+}
+
+#[test]
+fn the_same_records_come_from_the_log() {
+    let place = Place::new();
+    place.write("long.txt", "a long line of text\n".repeat(500));
+    let server = server(script());
+    let live = Done::of(place.with(&server, ["run", "--json", "read it"]));
+    let shown = Done::of(place.stele(["sessions", "show", "--json", &place.sessions()[0]]));
+    let (_, records) = live.out.trim_end().rsplit_once('\n').map(|(records, result)| (result, records)).unwrap();
+    assert_eq!(shown.out.trim_end(), records);
+}
+
+#[test]
+fn deltas_come_when_they_are_asked_for() {
+    let place = Place::new();
+    let server = server(Say::text("One two three four five."));
+    let done = Done::of(place.with(&server, ["run", "--json", "--deltas", "hi"]));
+    let lines = done.lines();
+    let pieces = lines.iter().filter(|line| line["type"] == "delta" && line["of"] == "text");
+    let text: String = pieces.map(|line| line["text"].as_str().unwrap()).collect();
+    assert_eq!(text, "One two three four five.");
+    let place = Place::new();
+    let done = Done::of(place.with(&server, ["run", "--json", "hi"]));
+    assert!(done.lines().iter().all(|line| line["type"] != "delta"));
+}
+
+#[test]
+fn the_result_is_there_when_nothing_ran() {
+    let place = Place::new();
+    let done = Done::of(place.stele(["run", "--json", "--resume", "0123", "hi"]));
+    let result = done.result();
+    assert_eq!((done.code, &result["status"]), (2, &json!("failed")), "{done:?}");
+    assert!(result["error"]["code"].is_string());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_a_quiet_end() {
+    let place = Place::new();
+    let server = server(Script::new([
+        Say::call("glob", &json!({"pattern": "*"})),
+        Say::call("glob", &json!({"pattern": "**"})),
+        Say::text("x"),
+    ]));
+    let mut child = place.with(&server, ["run", "--json", "hi"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let done = Done::wait(child);
+    assert_eq!((done.code, done.err.as_str()), (0, ""), "{done:?}");
+    place.assert_clean();
+}
+
+#[test]
+fn edits_are_listed_with_their_lines() {
+    let place = Place::new();
+    let server = server(Script::new([
+        Say::call("write", &json!({"path": "new.txt", "content": "one\ntwo\n"})),
+        Say::text("Written."),
+    ]));
+    let done = Done::of(place.with(&server, ["run", "--json", "--mode", "edit", "write it"]));
+    let changed = &done.result()["changed_files"][0];
+    assert_eq!((&changed["action"], &changed["added"], &changed["removed"]), (&json!("created"), &json!(2), &json!(0)));
+    assert_eq!(place.read("new.txt"), "one\ntwo\n");
+}

@@ -1,0 +1,149 @@
+//! The commands that look at logs and at the set-up.
+
+use serde_json::json;
+use stele_testkit::{Say, Script};
+
+use crate::support::{Done, Place, seen, server};
+
+fn worked() -> Place {
+    let place = Place::new();
+    place.write("notes.txt", "hello\n");
+    let server = server(Script::new([
+        Say::text("I look.").and_call("read", &json!({"path": "notes.txt"})),
+        Say::text("The notes say hello."),
+    ]));
+    let done = Done::of(place.with(&server, ["run", "what do the notes say?"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    place
+}
+
+#[test]
+fn list_show_and_timeline() {
+    let place = worked();
+    let id = place.sessions().remove(0);
+    let list = Done::of(place.stele(["sessions", "list"]));
+    let show = Done::of(place.stele(["sessions", "show", &id]));
+    let timeline = Done::of(place.stele(["sessions", "show", "--timeline", &id]));
+    seen!(place, format!("{}\n---\n{}\n---\n{}", list.out, show.out, timeline.out));
+}
+
+#[test]
+fn an_empty_store_lists_nothing_and_is_not_made() {
+    let place = Place::new();
+    for arguments in [&["sessions", "list"][..], &["verify", "--all"], &["sessions", "search", "x"]] {
+        let done = Done::of(place.stele(arguments.iter().copied()));
+        assert_eq!(done.code, 0, "{done:?}");
+    }
+    assert!(!place.home().exists());
+}
+
+#[test]
+fn search_finds_what_was_said() {
+    let place = worked();
+    let found = Done::of(place.stele(["sessions", "search", "--json", "notes", "say"]));
+    assert!(found.lines().iter().all(|hit| hit["session"].is_string()), "{found:?}");
+    assert!(!found.lines().is_empty());
+    let none = Done::of(place.stele(["sessions", "search", "elephants"]));
+    assert_eq!(none.out, "nothing found\n");
+}
+
+#[test]
+fn verify_names_a_changed_record_and_a_head_that_is_not_the_noted_one() {
+    let place = worked();
+    let id = place.sessions().remove(0);
+    let clean = Done::of(place.stele(["verify", "--json", &id]));
+    let head = clean.lines()[0]["head"]["hash"].as_str().unwrap().to_owned();
+    assert_eq!(clean.lines()[0]["requests"], 2);
+    let expected = Done::of(place.stele(["verify", &id, "--expect", &head]));
+    assert_eq!(expected.code, 0, "{expected:?}");
+    let other = Done::of(place.stele(["verify", &id, "--expect", &"0".repeat(64)]));
+    assert_eq!(other.code, 1);
+    assert!(other.out.contains("DAMAGED"), "{other:?}");
+}
+
+#[test]
+fn an_export_comes_back_as_the_session_it_was() {
+    let place = worked();
+    let id = place.sessions().remove(0);
+    let exported = Done::of(place.stele(["sessions", "export", &id]));
+    assert_eq!(exported.code, 0, "{exported:?}");
+    let other = Place::new();
+    let imported = Done::fed(other.stele(["sessions", "import", "--json", "-"]), &exported.out);
+    assert_eq!(imported.lines()[0]["session"], id.as_str(), "{imported:?}");
+    other.assert_clean();
+    let found = Done::of(other.stele(["sessions", "search", "hello"]));
+    assert!(found.out.contains(&id), "{found:?}");
+}
+
+#[test]
+fn rm_and_gc() {
+    let place = worked();
+    let id = place.sessions().remove(0);
+    let removed = Done::of(place.stele(["sessions", "rm", &id[..8]]));
+    assert_eq!(removed.code, 0, "{removed:?}");
+    assert!(place.sessions().is_empty());
+    let dry = Done::of(place.stele(["sessions", "gc", "--dry-run", "--json"]));
+    let blobs = dry.lines()[0]["blobs"].as_u64().unwrap();
+    assert!(blobs > 0, "{dry:?}");
+    let collected = Done::of(place.stele(["sessions", "gc", "--json"]));
+    assert_eq!(collected.lines()[0]["blobs"], blobs);
+}
+
+#[test]
+fn the_cache_report_predicts_what_was_read() {
+    let place = worked();
+    let id = place.sessions().remove(0);
+    let report = Done::of(place.stele(["cache", "report", "--json", &id]));
+    let lines = report.lines();
+    assert_eq!(lines.len(), 2, "{report:?}");
+    assert_eq!(lines[0]["verdict"]["kind"], "first");
+    assert_eq!(lines[1]["verdict"]["kind"], "hit");
+}
+
+#[test]
+fn config_says_who_set_what() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.home()).unwrap();
+    std::fs::write(place.home().join("config.toml"), "mode = \"edit\"\n").unwrap();
+    let explained = Done::of(place.stele(["config", "--explain", "mode"]));
+    assert!(explained.out.contains("config.toml:1"), "{explained:?}");
+    let all = Done::of(place.stele(["config", "--effective", "--json"]));
+    let mode = all.lines().into_iter().find(|row| row["key"] == "mode").unwrap();
+    assert!(mode["value"].as_str().unwrap().contains("edit"), "{mode}");
+    let unknown = Done::of(place.stele(["config", "--explain", "modle"]));
+    assert_eq!(unknown.code, 2);
+}
+
+#[test]
+fn models_lists_routes_and_prices_without_keys() {
+    let place = Place::new();
+    let mut command = place.stele(["models", "--json"]);
+    command.env("ANTHROPIC_API_KEY", "sk-ant-secret-of-this-test");
+    let models = Done::of(command);
+    let lines = models.lines();
+    assert_eq!((&lines[0]["type"], &lines[0]["name"]), (&json!("route"), &json!("anthropic")));
+    assert!(lines.iter().any(|line| line["type"] == "model" && line["price"]["input"].is_u64()));
+    assert!(!models.out.contains("secret-of-this-test"));
+}
+
+#[test]
+fn doctor_names_what_is_wrong_and_never_a_key() {
+    let place = Place::new();
+    let mut command = place.stele(["doctor", "--json"]);
+    command.env("ANTHROPIC_API_KEY", "sk-ant-secret-of-this-test");
+    let well = Done::of(command);
+    assert_eq!(well.code, 0, "{well:?}");
+    assert!(well.out.contains("ANTHROPIC_API_KEY") && !well.out.contains("secret-of-this-test"), "{well:?}");
+    let ill = Done::of(place.stele(["doctor", "--json"]));
+    let wrong: Vec<_> = ill.lines().into_iter().filter(|finding| finding["health"] == "wrong").collect();
+    assert_eq!((ill.code, wrong.len(), &wrong[0]["what"]), (1, 1, &json!("routes")), "{ill:?}");
+}
+
+#[test]
+fn completions_are_for_this_program() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let done = Done::of(place.stele(["completions", shell]));
+        assert!(done.code == 0 && done.out.contains("stele"), "{shell}");
+    }
+}

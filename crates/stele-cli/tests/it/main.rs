@@ -1,0 +1,13 @@
+//! The real binary against scripted model servers: one module for each thing that a person relies on.
+
+mod bad_input;
+mod demo;
+mod endings;
+mod interface;
+mod json;
+mod logs;
+mod prompts;
+mod sessions;
+mod signals;
+mod support;
+mod terminal;

@@ -1,0 +1,124 @@
+//! One prompt in, an answer out: on each wire, from each place a prompt comes from.
+
+use serde_json::json;
+use stele_core::Wire;
+use stele_testkit::{Fault, FaultKind, Cut, Say, Script};
+
+use crate::support::{Done, Place, seen, server};
+
+fn reads_and_answers() -> Script {
+    Script::new([
+        Say::text("I look.").and_call("read", &json!({"path": "notes.txt"})),
+        Say::text("It says hello."),
+    ])
+}
+
+#[test]
+fn a_prompt_is_answered_over_every_wire_with_a_tool() {
+    for wire in [Wire::AnthropicMessages, Wire::OpenaiResponses, Wire::OpenaiChat, Wire::Gemini] {
+        let place = Place::new();
+        place.write("notes.txt", "hello\n");
+        let server = server(reads_and_answers());
+        let done = Done::of(place.on(&server, wire, ["run", "what do the notes say?"]));
+        assert_eq!((done.code, done.out.as_str()), (0, "I look.\nIt says hello.\n"), "{wire}: {done:?}");
+        let bodies = server.requests();
+        assert_eq!(bodies.len(), 2, "{wire}");
+        assert!(String::from_utf8_lossy(&bodies[1].body).contains("hello"), "{wire}");
+        place.assert_clean();
+    }
+}
+
+#[test]
+fn what_a_person_sees_of_a_run() {
+    let place = Place::new();
+    place.write("greet.sh", "echo helo\n");
+    let server = server(Script::new([
+        Say::text("I look first.").and_call("read", &json!({"path": "greet.sh"})),
+        Say::call("edit", &json!({"path": "greet.sh", "edits": [{"old": "helo", "new": "hello"}]})),
+        Say::call("bash", &json!({"command": "sh greet.sh; exit 3"})),
+        Say::call("edit", &json!({"path": "greet.sh", "edits": [{"old": "nowhere", "new": "x"}]})),
+        Say::text("Fixed."),
+    ]));
+    let done = Done::of(place.with(&server, ["run", "--mode", "full", "fix the greeting"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(done.out, "I look first.\nFixed.\n");
+    seen!(place, done.err);
+}
+
+#[test]
+fn quiet_is_the_answer_alone() {
+    let place = Place::new();
+    let server = server(Say::text("Hello."));
+    let done = Done::of(place.with(&server, ["run", "--quiet", "hi"]));
+    assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (0, "Hello.\n", ""));
+}
+
+#[test]
+fn a_prompt_comes_from_standard_input() {
+    for arguments in [&["run"][..], &["run", "-"]] {
+        let place = Place::new();
+        let server = server(Say::text("Hello."));
+        let done = Done::fed(place.with(&server, arguments.iter().copied()), "say héllo\n");
+        assert_eq!((done.code, done.out.as_str()), (0, "Hello.\n"), "{done:?}");
+        assert!(String::from_utf8_lossy(&server.requests()[0].body).contains("say héllo"));
+    }
+}
+
+#[test]
+fn json_lines_are_prompts_one_after_another() {
+    let place = Place::new();
+    let server = server(Script::new([Say::text("One."), Say::text("Two.")]));
+    let input = "{\"prompt\": \"first\"}\n\n{\"prompt\": \"second\"}\n";
+    let done = Done::fed(place.with(&server, ["run", "--json", "--input-format", "jsonl"]), input);
+    let result = done.result();
+    assert_eq!((done.code, &result["text"], &result["steps"]), (0, &json!("Two."), &json!(2)), "{done:?}");
+    assert_eq!(place.sessions().len(), 1);
+}
+
+#[test]
+fn an_attempt_that_broke_off_is_not_shown_as_if_it_counted() {
+    let place = Place::new();
+    let fault = Fault::at(0, 1..=1, FaultKind::Reset { at: Cut::Events(4) });
+    let behaviour = stele_testkit::Behaviour::from(Script::from(Say::text("The whole answer."))).fault(fault);
+    let server = server(behaviour);
+    let done = Done::of(place.with(&server, ["run", "hi"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.ends_with("The whole answer.\n"), "{done:?}");
+    assert!(done.err.contains("trying again"), "{done:?}");
+    place.assert_clean();
+}
+
+#[test]
+fn an_answer_follows_a_schema_or_is_asked_for_once_more() {
+    let place = Place::new();
+    place.write("schema.json", r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#);
+    let server = server(Script::new([Say::text("Three."), Say::text("{\"n\": 3}")]));
+    let done = Done::of(place.with(&server, ["run", "--output-schema", "schema.json", "how many?"]));
+    assert_eq!((done.code, done.out.as_str()), (0, "{\"n\":3}\n"), "{done:?}");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn an_answer_that_never_follows_the_schema_fails() {
+    let place = Place::new();
+    place.write("schema.json", r#"{"type":"integer"}"#);
+    let server = server(Script::new([Say::text("Three."), Say::text("three"), Say::text("3")]));
+    let done = Done::of(place.with(&server, ["run", "--json", "--output-schema", "schema.json", "how many?"]));
+    let result = done.result();
+    assert_eq!((done.code, &result["error"]["code"]), (1, &json!("run.schema_mismatch")), "{done:?}");
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn what_a_model_writes_cannot_drive_the_terminal() {
+    let place = Place::new();
+    let server = server(Script::new([
+        Say::call("bash", &json!({"command": "printf '\\033[2J\\033]0;owned\\007'; false"})),
+        Say::text("a\u{1b}[31mred\u{1b}]0;owned\u{7}b"),
+    ]));
+    let done = Done::of(place.with(&server, ["run", "--mode", "full", "hi"]));
+    assert_eq!(done.out, "aredb\n", "{done:?}");
+    assert!(!done.err.contains('\u{1b}'), "{done:?}");
+    let shown = Done::of(place.stele(["sessions", "show", &place.sessions()[0]]));
+    assert!(shown.out.contains("aredb") && !shown.out.contains('\u{1b}'), "{shown:?}");
+}

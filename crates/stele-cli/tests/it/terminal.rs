@@ -1,0 +1,203 @@
+//! What needs a terminal: questions, the line interface, colours. The terminal is a pseudo-terminal.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::json;
+use stele_testkit::{Behaviour, Cut, Fault, FaultKind, Say, Script};
+
+use crate::support::{Done, Place, server};
+
+/// A program at a terminal.
+struct Terminal {
+    child: Child,
+    screen: File,
+    seen: String,
+}
+
+impl Terminal {
+    fn start(mut command: Command) -> Self {
+        let screen: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&screen).unwrap();
+        unlockpt(&screen).unwrap();
+        let name = ptsname(&screen, Vec::new()).unwrap();
+        let side = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let child = command
+            .env("TERM", "xterm")
+            .stdin(side.try_clone().unwrap())
+            .stdout(side.try_clone().unwrap())
+            .stderr(side)
+            .spawn()
+            .unwrap();
+        // The command's own copies of the terminal's side would keep it open.
+        drop(command);
+        Self { child, screen: screen.into(), seen: String::new() }
+    }
+
+    /// Reads until this is there, and no further than the last read.
+    #[track_caller]
+    fn wait_for(&mut self, text: &str) {
+        let from = self.seen.len();
+        while !self.seen[from..].contains(text) {
+            let mut piece = [0; 4096];
+            match self.screen.read(&mut piece) {
+                Ok(0) | Err(_) => panic!("{text:?} never came:\n{}", self.seen),
+                Ok(read) => self.seen.push_str(&String::from_utf8_lossy(&piece[..read])),
+            }
+        }
+    }
+
+    fn type_line(&mut self, line: &str) {
+        self.screen.write_all(line.as_bytes()).unwrap();
+        self.screen.write_all(b"\n").unwrap();
+    }
+
+    fn interrupt(&self) {
+        kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), Signal::INT).unwrap();
+    }
+
+    /// Reads to the end; gives the exit code.
+    fn end(mut self) -> (i32, String) {
+        let mut piece = [0; 4096];
+        while let Ok(read) = self.screen.read(&mut piece) {
+            if read == 0 {
+                break;
+            }
+            self.seen.push_str(&String::from_utf8_lossy(&piece[..read]));
+        }
+        (self.child.wait().unwrap().code().unwrap_or(-1), self.seen)
+    }
+}
+
+fn makes_a_file() -> Script {
+    Script::new([Say::call("bash", &json!({"command": "touch made"})), Say::text("All done.")])
+}
+
+#[test]
+fn a_run_asks_and_hears_yes() {
+    let place = Place::new();
+    let server = server(makes_a_file());
+    let mut terminal = Terminal::start(place.with(&server, ["run", "make it"]));
+    terminal.wait_for("[n]o");
+    assert!(terminal.seen.contains("touch made") && terminal.seen.contains("bash(touch made"), "{}", terminal.seen);
+    terminal.type_line("maybe");
+    terminal.wait_for("[n]o");
+    terminal.type_line("y");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    assert!(place.folder().join("made").exists());
+}
+
+#[test]
+fn a_run_asks_and_hears_no_with_a_reason_for_the_model() {
+    let place = Place::new();
+    let server = server(makes_a_file());
+    let mut terminal = Terminal::start(place.with(&server, ["run", "make it"]));
+    terminal.wait_for("[n]o");
+    terminal.type_line("n use another name");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "a no is an answer: {seen}");
+    assert!(!place.folder().join("made").exists());
+    assert!(String::from_utf8_lossy(&server.requests()[1].body).contains("use another name"));
+}
+
+#[test]
+fn always_is_not_asked_again() {
+    let place = Place::new();
+    let server = server(Script::new([
+        Say::call("bash", &json!({"command": "touch made"})),
+        Say::call("bash", &json!({"command": "touch made"})),
+        Say::text("All done."),
+    ]));
+    let mut terminal = Terminal::start(place.with(&server, ["run", "make it"]));
+    terminal.wait_for("[n]o");
+    terminal.type_line("always");
+    let (code, seen) = terminal.end();
+    assert_eq!((code, seen.matches("[n]o").count()), (0, 1), "{seen}");
+}
+
+#[test]
+fn the_line_interface_talks_steers_and_leaves() {
+    let place = Place::new();
+    let behaviour = Behaviour::from(Script::new([
+        Say::call("glob", &json!({"pattern": "*"})),
+        Say::text("I heard you."),
+    ]))
+    .fault(Fault::at(0, 1..=1, FaultKind::Stall { at: Cut::Start }));
+    let server = server(behaviour);
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.type_line("look around");
+    server.wait_for(1, std::time::Duration::from_secs(20)).unwrap();
+    terminal.type_line("and be brief");
+    terminal.wait_for("at its next step");
+    server.release();
+    terminal.wait_for("I heard you.");
+    terminal.wait_for("> ");
+    assert!(String::from_utf8_lossy(&server.requests()[1].body).contains("and be brief"));
+    terminal.type_line("/cost");
+    terminal.wait_for("2 steps");
+    terminal.type_line("/mode edit");
+    terminal.wait_for("mode edit");
+    terminal.type_line("/model");
+    terminal.wait_for("env/scripted");
+    terminal.type_line("/cache");
+    terminal.wait_for("verdict");
+    terminal.type_line("/resume");
+    terminal.wait_for("look around");
+    terminal.type_line("/nonsense");
+    terminal.wait_for("/help");
+    terminal.type_line("/quit");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    place.assert_clean();
+}
+
+#[test]
+fn an_interrupt_stops_the_turn_and_another_at_the_prompt_leaves() {
+    let place = Place::new();
+    let behaviour =
+        Behaviour::from(Say::text("One two three.")).fault(Fault::always(FaultKind::Stall { at: Cut::Events(4) }));
+    let server = server(behaviour);
+    let mut terminal = Terminal::start(place.with(&server, ["begin"]));
+    server.wait_for(1, std::time::Duration::from_secs(20)).unwrap();
+    terminal.interrupt();
+    terminal.wait_for("stopped by");
+    terminal.wait_for("> ");
+    terminal.interrupt();
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    place.assert_clean();
+}
+
+#[test]
+fn the_end_of_input_leaves() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.screen.write_all(&[4]).unwrap();
+    assert_eq!(terminal.end().0, 0);
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn colours_are_a_terminals_unless_they_are_not_wanted() {
+    let place = Place::new();
+    let server = server(Script::new([Say::call("glob", &json!({"pattern": "*"})), Say::text("x")]));
+    let coloured = |mut command: Command, no_color: bool| {
+        if no_color {
+            command.env("NO_COLOR", "1");
+        }
+        Terminal::start(command).end().1.contains("\u{1b}[36m")
+    };
+    assert!(coloured(place.with(&server, ["run", "x"]), false));
+    assert!(!coloured(place.with(&server, ["run", "x"]), true));
+    assert!(!coloured(place.with(&server, ["run", "--color", "never", "x"]), false));
+    let piped = Done::of(place.with(&server, ["run", "--color", "always", "x"]));
+    assert!(piped.err.contains("\u{1b}[36m"), "{piped:?}");
+}
