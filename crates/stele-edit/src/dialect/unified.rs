@@ -1,0 +1,489 @@
+//! Unified diffs, of any quality.
+
+use super::{Action, Fault, Lines, Section, fence};
+use crate::find::{Sought, Texts, Unit};
+use crate::perform::{InsertAt, Request, created};
+use crate::refuse::{Code, Refusal};
+use crate::text::blank;
+
+/// True when a diff starts here.
+pub(super) fn marks(lines: &[&str], at: usize) -> bool {
+    let line = lines[at];
+    line.starts_with("diff --git ")
+        || file_header(lines, at)
+        || line.starts_with("@@") && Header::read(line).is_some_and(|header| header.old.is_some())
+        || line.trim_end() == "@@" && lines.get(at + 1).is_some_and(|line| line.starts_with([' ', '+', '-']))
+        || line.starts_with("@@ ") && lines[at + 1..].iter().take(50).any(|line| line.starts_with(['+', '-']))
+}
+
+/// `--- old` with `+++ new` after it.
+fn file_header(lines: &[&str], at: usize) -> bool {
+    lines[at].starts_with("--- ") && lines.get(at + 1).is_some_and(|line| line.starts_with("+++ "))
+}
+
+/// What an `@@` line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Header {
+    /// First line and count of the old side.
+    old: Option<(u64, u64)>,
+    new: Option<(u64, u64)>,
+    /// The text after the second `@@`, or all of it where there are no numbers.
+    name: String,
+}
+
+impl Header {
+    fn read(line: &str) -> Option<Self> {
+        let rest = line.strip_prefix("@@").filter(|rest| !rest.starts_with('@'))?.trim();
+        let side = |text: &str, mark: char| -> Option<(u64, u64)> {
+            let (first, count) = text.strip_prefix(mark)?.split_once(',').unwrap_or((&text[1..], "1"));
+            Some((first.parse().ok()?, count.parse().ok()?))
+        };
+        let mut words = rest.splitn(3, ' ');
+        let old = words.next().and_then(|word| side(word, '-'));
+        let new = words.next().and_then(|word| side(word.trim_end_matches('@'), '+'));
+        if old.is_none() {
+            let name = rest.strip_suffix("@@").unwrap_or(rest).trim();
+            let name =
+                if name.bytes().all(|byte| matches!(byte, b'.' | b'-' | b'+' | b',' | b' ')) { "" } else { name };
+            return Some(Self { old: None, new: None, name: name.to_owned() });
+        }
+        let after = words.next().unwrap_or_default().trim_start();
+        Some(Self { old, new, name: after.strip_prefix("@@").unwrap_or(after).trim().to_owned() })
+    }
+}
+
+/// The side or sides of a line of a hunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    Same,
+    Old,
+    New,
+}
+
+#[derive(Default)]
+struct Hunk<'a> {
+    lines: Vec<(Mark, &'a str)>,
+    old_open: bool,
+    new_open: bool,
+}
+
+impl<'a> Hunk<'a> {
+    fn push(&mut self, line: &'a str) -> bool {
+        let mark = match line.as_bytes().first() {
+            None => {
+                self.lines.push((Mark::Same, ""));
+                return true;
+            }
+            Some(b' ') => Mark::Same,
+            Some(b'-') => Mark::Old,
+            Some(b'+') => Mark::New,
+            Some(b'\\') => {
+                let last = self.lines.last().map(|(mark, _)| *mark);
+                self.old_open |= last.is_some_and(|mark| mark != Mark::New);
+                self.new_open |= last.is_some_and(|mark| mark != Mark::Old);
+                return true;
+            }
+            Some(_) => return false,
+        };
+        self.lines.push((mark, &line[1..]));
+        true
+    }
+
+    fn side(&self, without: Mark) -> Vec<&'a str> {
+        self.lines.iter().filter(|(mark, _)| *mark != without).map(|(_, line)| *line).collect()
+    }
+
+    /// Whether the file ends with a line end afterwards, where the markers say that it changes.
+    fn final_newline(&self) -> Option<bool> {
+        (self.old_open != self.new_open).then_some(self.old_open)
+    }
+}
+
+#[derive(Default)]
+struct File<'a> {
+    old: Option<&'a str>,
+    new: Option<&'a str>,
+    requests: Vec<Request>,
+    /// Lines more (or fewer) that the hunks so far bring.
+    drift: i64,
+    created: bool,
+    deleted: bool,
+    renamed: Option<(String, String)>,
+    mode: Option<u32>,
+    content: Option<(Vec<String>, bool)>,
+    hunks: usize,
+    git: Option<(String, String)>,
+}
+
+pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
+    let mut sections = Vec::new();
+    let mut left = Vec::new();
+    let mut file: Option<File<'a>> = None;
+    let mut at = 0;
+    while at < lines.len() {
+        let line = lines[at];
+        if let Some(names) = line.strip_prefix("diff --git ") {
+            sections.extend(finish(file.take(), at)?);
+            let mut next = File { git: git_names(names), ..File::default() };
+            at = git_header(lines, at + 1, &mut next)?;
+            file = Some(next);
+        } else if file_header(lines, at) {
+            if file.as_ref().is_none_or(|file| file.old.is_some() || file.hunks > 0) {
+                sections.extend(finish(file.take(), at)?);
+            }
+            let now = file.get_or_insert_default();
+            (now.old, now.new) = (Some(&line[4..]), Some(&lines[at + 1][4..]));
+            at += 2;
+            if !lines.get(at).is_some_and(|line| line.starts_with("@@")) && now.git.is_none() {
+                return Err(Fault::broken(at - 2, "the file header has no hunk (`@@`) after it"));
+            }
+        } else if line.starts_with("@@") {
+            let Some(header) = Header::read(line) else {
+                return Err(Fault::broken(at, "a merge diff (`@@@`) cannot be applied"));
+            };
+            at = hunk(lines, at, &header, file.get_or_insert_default())?;
+        } else {
+            left.push(line);
+            at += 1;
+        }
+    }
+    sections.extend(finish(file, lines.len().saturating_sub(1))?);
+    Ok((sections, left))
+}
+
+/// The lines between `diff --git` and the first hunk; returns the line after them.
+fn git_header(lines: &[&str], mut at: usize, file: &mut File<'_>) -> Result<usize, Fault> {
+    let (mut from, mut to, mut old_mode) = (None, None, None);
+    while at < lines.len() {
+        let line = lines[at];
+        let mode = |text: &str| u32::from_str_radix(text.trim(), 8).ok();
+        match line {
+            _ if line.starts_with("index ")
+                || line.starts_with("similarity ")
+                || line.starts_with("dissimilarity ") => {}
+            _ if line.starts_with("old mode ") => old_mode = mode(&line[9..]),
+            _ if line.starts_with("new mode ") => file.mode = mode(&line[9..]).filter(|mode| Some(*mode) != old_mode),
+            _ if line.starts_with("new file mode ") => {
+                file.created = true;
+                file.mode = mode(&line[14..]).filter(|mode| *mode != 0o100_644);
+            }
+            _ if line.starts_with("deleted file mode ") => file.deleted = true,
+            _ if line.starts_with("rename from ") => from = Some(name(&line[12..])),
+            _ if line.starts_with("rename to ") => to = Some(name(&line[10..])),
+            _ if line.starts_with("copy from ") || line.starts_with("copy to ") => {
+                let text = "a diff that copies a file cannot be applied; create the copy with its whole content";
+                return Err(Fault::Refused(Refusal::new(Code::Unparsed, text)));
+            }
+            _ if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") => {
+                let text = "a diff of a binary file cannot be applied; nothing was changed";
+                return Err(Fault::Refused(Refusal::new(Code::Binary, text)));
+            }
+            _ => break,
+        }
+        at += 1;
+    }
+    if file.mode.is_some_and(|mode| mode & 0o170_000 != 0o100_000) {
+        let text = "the diff makes a link or a submodule, which is not done; nothing was changed";
+        return Err(Fault::Refused(Refusal::new(Code::Unparsed, text)));
+    }
+    file.renamed = from.zip(to);
+    Ok(at)
+}
+
+/// The two names of `diff --git`, which are the same but for their prefixes unless they are quoted.
+fn git_names(names: &str) -> Option<(String, String)> {
+    if names.starts_with('"') {
+        let end = names[1..].find('"')? + 2;
+        return Some((name(&names[..end]), name(names[end..].trim())));
+    }
+    let middle = names.len() / 2;
+    let (old, new) = (names.get(..middle)?, names.get(middle..)?.strip_prefix(' ')?);
+    (old.get(2..) == new.get(2..)).then(|| (old.to_owned(), new.to_owned()))
+}
+
+/// A file name without its time stamp and its quotes.
+fn name(text: &str) -> String {
+    let text = text.split('\t').next().unwrap_or_default().trim();
+    let Some(quoted) = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) else { return text.to_owned() };
+    let mut bytes = Vec::new();
+    let mut rest = quoted.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'\\' {
+            bytes.push(*first);
+            continue;
+        }
+        let octal = rest.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        if let Some(byte) = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            bytes.push(byte);
+            rest = &rest[3..];
+        } else if let Some((escaped, after)) = rest.split_first() {
+            bytes.push(match escaped {
+                b'n' => b'\n',
+                b't' => b'\t',
+                other => *other,
+            });
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| quoted.to_owned())
+}
+
+/// Names without the prefixes that git puts in front of both.
+fn without_prefixes(old: String, new: String) -> (String, String) {
+    const PAIRS: [(&str, &str); 6] =
+        [("a/", "b/"), ("b/", "a/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")];
+    for (one, other) in PAIRS {
+        let strip = |name: &str, prefix: &str| {
+            if name == "/dev/null" { Some(name.to_owned()) } else { name.strip_prefix(prefix).map(str::to_owned) }
+        };
+        if let (Some(old), Some(new)) = (strip(&old, one), strip(&new, other)) {
+            return (old, new);
+        }
+    }
+    (old, new)
+}
+
+fn finish(file: Option<File<'_>>, at: usize) -> Result<Option<Section>, Fault> {
+    let Some(file) = file else { return Ok(None) };
+    let names = match (file.old, file.new) {
+        (Some(old), Some(new)) => Some((name(old), name(new))),
+        _ => file.git,
+    };
+    let names = names.map(|(old, new)| without_prefixes(old, new));
+    let (old, new) = names.map_or((None, None), |(old, new)| (Some(old), Some(new)));
+    let created = file.created || old.as_deref() == Some("/dev/null");
+    let deleted = file.deleted || new.as_deref() == Some("/dev/null");
+    if created {
+        let (lines, open) = match (file.content, file.requests.is_empty()) {
+            (Some(content), true) => content,
+            (None, true) if file.created => (Vec::new(), false),
+            _ => return Err(Fault::broken(at, "the new file has lines that are not added ones")),
+        };
+        let action = Action::Create { content: created_content(&lines, open), mode: file.mode };
+        return Ok(Some(Section { path: new, action }));
+    }
+    let mut requests = file.requests;
+    if let Some((lines, open)) = file.content {
+        // Only additions, for an empty file: at its start, unless other hunks show that it is not empty.
+        if file.hunks == 1 {
+            let text = "the diff is for an empty file, but adds to one that may be there; give context lines, or \
+                        `--- /dev/null` to create it";
+            return Err(Fault::Refused(Refusal::new(Code::Exists, text)));
+        }
+        requests.insert(0, Request::Insert { at: InsertAt::AfterLine(0), lines, final_newline: open.then_some(false) });
+    }
+    if deleted {
+        return Ok(Some(Section { path: old, action: Action::Delete { shown: (file.hunks > 0).then_some(requests) } }));
+    }
+    let moved_to = file.renamed.as_ref().map(|(_, to)| to.clone());
+    let path = file.renamed.map(|(from, _)| from).or(new);
+    if requests.is_empty() && moved_to.is_none() && file.mode.is_none() {
+        return Err(Fault::broken(at, "the file has no hunk"));
+    }
+    Ok(Some(Section { path, action: Action::Change { requests, moved_to, mode: file.mode } }))
+}
+
+fn created_content(lines: &[String], open: bool) -> Vec<u8> {
+    created(lines, open.then_some(false))
+}
+
+/// Reads one hunk; returns the line after it.
+fn hunk<'a>(lines: &[&'a str], at: usize, header: &Header, file: &mut File<'a>) -> Result<usize, Fault> {
+    let (hunk, next) = counted(lines, at + 1, header).map_or_else(|| loose(lines, at + 1), |found| found);
+    if hunk.lines.is_empty() {
+        return Err(Fault::broken(at, "the hunk has no lines"));
+    }
+    let (old, new) = (hunk.side(Mark::New), hunk.side(Mark::Old));
+    let (removed, added) = (old.len() as i64, new.len() as i64);
+    file.hunks += 1;
+    let final_newline = hunk.final_newline();
+    let owned = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<String>>();
+    if old.is_empty() {
+        let creates = file.old.is_some_and(|old| name(old) == "/dev/null") || file.created;
+        match header.old {
+            _ if creates => add_content(file, owned(&new), hunk.new_open, at)?,
+            Some((0, _)) => add_content(file, owned(&new), hunk.new_open, at)?,
+            Some((line, count)) => {
+                // Without an old line, `-N,0` is after line N. Other counts are wrong, and count only when the other
+                // side names the same place.
+                let after = match header.new {
+                    _ if count == 0 => line,
+                    Some((other, _)) if i128::from(other) == i128::from(line) + i128::from(file.drift) => line - 1,
+                    _ => return Err(nowhere()),
+                };
+                let at = InsertAt::AfterLine(after);
+                file.requests.push(Request::Insert { at, lines: owned(&new), final_newline });
+            }
+            None if header.name.is_empty() => return Err(nowhere()),
+            None => {
+                let at = InsertAt::AfterNames(vec![header.name.clone()]);
+                file.requests.push(Request::Insert { at, lines: owned(&new), final_newline });
+            }
+        }
+    } else {
+        let names =
+            if header.old.is_none() && !header.name.is_empty() { vec![header.name.clone()] } else { Vec::new() };
+        file.requests.push(Request::Find {
+            sought: Sought {
+                unit: Unit::Lines,
+                texts: Texts { old: old.join("\n"), new: (!new.is_empty()).then(|| new.join("\n")) },
+                all: false,
+                near: header.old.map(|(line, _)| line),
+                at_end: hunk.old_open || hunk.new_open,
+                scope: None,
+                final_newline,
+            },
+            names,
+            names_must_be_there: false,
+        });
+    }
+    file.drift += added - removed;
+    Ok(next)
+}
+
+fn add_content(file: &mut File<'_>, lines: Vec<String>, open: bool, at: usize) -> Result<(), Fault> {
+    if file.content.is_some() {
+        return Err(Fault::broken(at, "two hunks are for an empty file"));
+    }
+    file.content = Some((lines, open));
+    Ok(())
+}
+
+fn nowhere() -> Fault {
+    let text = "a hunk adds lines, but neither context nor a line number says where; give context lines";
+    Fault::Refused(Refusal::new(Code::NotFound, text))
+}
+
+/// The hunk as its header counts it, when that ends where a hunk can end.
+fn counted<'a>(lines: &[&'a str], start: usize, header: &Header) -> Option<(Hunk<'a>, usize)> {
+    let (mut old, mut new) = (header.old?.1, header.new?.1);
+    let mut hunk = Hunk::default();
+    let mut at = start;
+    while old > 0 || new > 0 {
+        let line = lines.get(at)?;
+        if !hunk.push(line) {
+            return None;
+        }
+        let (takes_old, takes_new) = match line.as_bytes().first() {
+            Some(b'-') => (1, 0),
+            Some(b'+') => (0, 1),
+            Some(b'\\') => (0, 0),
+            _ => (1, 1),
+        };
+        (old, new) = (old.checked_sub(takes_old)?, new.checked_sub(takes_new)?);
+        at += 1;
+    }
+    if lines.get(at).is_some_and(|line| line.starts_with('\\')) {
+        hunk.push(lines[at]);
+        at += 1;
+    }
+    let after = lines[at..].iter().position(|line| !line.is_empty()).map_or(lines.len(), |blank| at + blank);
+    (after >= lines.len() || boundary(lines, after) || !lines[after].starts_with([' ', '+', '-'])).then_some((hunk, at))
+}
+
+/// True where a hunk ends whatever its header says.
+fn boundary(lines: &[&str], at: usize) -> bool {
+    let line = lines[at];
+    line.starts_with("@@")
+        || line.starts_with("diff --git ")
+        || line.starts_with("*** ")
+        || line == "-- "
+        || fence::is_mark(line) && !line.starts_with([' ', '+', '-'])
+        || file_header(lines, at) && lines.get(at + 2).is_some_and(|line| line.starts_with("@@"))
+}
+
+/// The hunk up to where one can end, whatever its header counts.
+fn loose<'a>(lines: &[&'a str], start: usize) -> (Hunk<'a>, usize) {
+    let end = (start..lines.len()).find(|at| boundary(lines, *at)).unwrap_or(lines.len());
+    let marked = |line: &&str| line.starts_with(['+', '-', '\\']);
+    // Lines without a mark after the last marked one are no part of it, unless they are context.
+    let last = (start..end).rev().find(|at| marked(&lines[*at])).map_or(start, |at| at + 1);
+    let mut hunk = Hunk::default();
+    let (mut at, mut full) = (start, start);
+    while at < end {
+        let line = lines[at];
+        if at >= last && !line.starts_with(' ') {
+            // A blank line is context only when more context follows.
+            full = (full.max(at)..end).find(|at| !lines[*at].is_empty()).unwrap_or(end);
+            if full == at || !lines[full.min(end - 1)].starts_with(' ') {
+                break;
+            }
+        }
+        if !hunk.push(line) {
+            hunk.lines.push((Mark::Same, line));
+        }
+        at += 1;
+    }
+    while hunk.lines.last().is_some_and(|(mark, line)| *mark == Mark::Same && line.is_empty()) && blank(lines[at - 1]) {
+        hunk.lines.pop();
+        at -= 1;
+        if at == start {
+            break;
+        }
+    }
+    (hunk, at.max(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sections(input: &str) -> Result<Vec<Section>, Fault> {
+        parse(&input.lines().collect::<Vec<_>>()).map(|(sections, _)| sections)
+    }
+
+    fn texts(input: &str) -> Vec<(String, Option<String>, Option<u64>)> {
+        let sections = sections(input).unwrap();
+        let Action::Change { requests, .. } = &sections[0].action else { panic!("{sections:?}") };
+        requests
+            .iter()
+            .map(|request| match request {
+                Request::Find { sought, .. } => (sought.texts.old.clone(), sought.texts.new.clone(), sought.near),
+                other => panic!("{other:?}"),
+            })
+            .collect()
+    }
+
+    fn one(old: &str, new: &str, near: Option<u64>) -> Vec<(String, Option<String>, Option<u64>)> {
+        vec![(old.to_owned(), Some(new.to_owned()), near)]
+    }
+
+    #[test]
+    fn headers_of_any_quality() {
+        for (header, near) in [
+            ("@@ -3,2 +3,2 @@", Some(3)),
+            ("@@ -3,9 +3,7 @@ fn a()", Some(3)),
+            ("@@ -3 +3 @@", Some(3)),
+            ("@@", None),
+            ("@@ ... @@", None),
+            ("@@ -3,2 +3,2", Some(3)),
+        ] {
+            let input = format!("--- a/x\n+++ b/x\n{header}\n a\n-b\n+c\n");
+            assert_eq!(texts(&input), one("a\nb", "a\nc", near), "{header}");
+        }
+    }
+
+    #[test]
+    fn lines_that_look_like_headers_are_counted() {
+        let input = "--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1,2 @@\n--- old comment\n+++ new comment\n a\n";
+        assert_eq!(texts(input), one("-- old comment\na", "++ new comment\na", Some(1)));
+    }
+
+    #[test]
+    fn context_that_lost_its_space_and_prose_after() {
+        let input = "@@ -1,9 +1,9 @@\n a\n\nb\n-c\n+d\n\nThis replaces c.\n";
+        assert_eq!(texts(input), one("a\n\nb\nc", "a\n\nb\nd", Some(1)));
+    }
+
+    #[test]
+    fn files_of_git() {
+        let input = "diff --git a/o.rs b/n.rs\nsimilarity index 100%\nrename from o.rs\nrename to n.rs\ndiff --git a/s.sh b/s.sh\nold mode 100644\nnew mode 100755\ndiff --git a/e b/e\nnew file mode 100644\nindex 0000000..e69de29\n";
+        let found = sections(input).unwrap();
+        assert_eq!(found[0].path.as_deref(), Some("o.rs"));
+        assert!(matches!(&found[0].action, Action::Change { moved_to: Some(to), .. } if to == "n.rs"));
+        assert!(matches!(&found[1].action, Action::Change { mode: Some(0o100_755), .. }));
+        assert!(matches!(&found[2].action, Action::Create { content, .. } if content.is_empty()));
+        assert_eq!(name("\"a/na\\303\\251.txt\"\t2026"), "a/na\u{e9}.txt");
+    }
+}
