@@ -217,9 +217,13 @@ impl Work<'_> {
         let at_least = if more { "at least " } else { "" };
         let dots = if count > hits.len() || more { ", …" } else { "" };
         let mut message = format!(
-            "the old text is at {at_least}{count} places (lines {}{dots}); add lines around it until only one fits, or \
-             say which with `near_line`, or take them all with `all`",
-            lines.join(", ")
+            "the old text is at {at_least}{count} places (lines {}{dots}); add lines around it until only one fits{}",
+            lines.join(", "),
+            match self.dialect {
+                Dialect::Structured | Dialect::Json => ", or name one with `near_line`, or take all with `all`",
+                Dialect::Sed => ", or take all with the flag `g`",
+                _ => "",
+            }
         );
         for hit in hits {
             let from = hit.line.saturating_sub(1);
@@ -245,13 +249,13 @@ impl Work<'_> {
             };
             let narrowed = sought.at_end || sought.scope.is_some();
             let about = match (region.similarity > 0.9995, narrowed) {
-                (true, true) if sought.at_end => "is the same, but not at the end of the file".to_owned(),
-                (true, true) => "is the same, but not where the `@@` line says".to_owned(),
-                (true, false) => "differs in white space only".to_owned(),
-                _ => format!("is {} % the same", (region.similarity * 100.0).min(99.0) as u32),
+                (true, true) if sought.at_end => "the same, but not at the end of the file".to_owned(),
+                (true, true) => "the same, but not where the `@@` line says".to_owned(),
+                (true, false) => "the same but for white space".to_owned(),
+                _ => format!("{} % the same", (region.similarity * 100.0).min(99.0) as u32),
             };
             message.push_str(&format!(
-                "; {lines} {about} (`-` was looked for, `+` is there). Copy the lines from the file:\n{}",
+                "; the closest is {lines}, {about} (`-` was looked for, `+` is there). Copy the lines from the file:\n{}",
                 against(self.source, &sought.texts.old, &region)
             ));
         } else {
@@ -342,10 +346,7 @@ impl Work<'_> {
             }
             pattern::Found::Several(lines) => {
                 let hits: Vec<Hit> = lines.iter().take(5).map(|line| hit(self.source, *line)).collect();
-                let refusal = self.several(&hits, lines.len(), false);
-                let message =
-                    refusal.message.replace("or take them all with `all`", "or take them all with the flag `g`");
-                Err(Refusal { message: message.replace("or say which with `near_line`, ", ""), ..refusal })
+                Err(self.several(&hits, lines.len(), false))
             }
             pattern::Found::Nowhere => {
                 let new = command.literal_replacement();

@@ -206,7 +206,11 @@ fn understand(input: &str) -> Result<Option<Parsed>, Refusal> {
     match json::parse(text) {
         Ok((dialect, sections)) => return Ok(Some(Parsed { dialect, sections })),
         Err(Fault::Other) => {}
-        Err(fault) => return Err(refusal(Dialect::Json, fault, &[])),
+        Err(fault) => {
+            let lines: Vec<&str> = text.lines().collect();
+            let other = marks(&lines).first().copied().filter(|_| matches!(fault, Fault::Broken { .. }));
+            return Err(other.map_or_else(|| refusal(Dialect::Json, fault, &[]), |other| mixed(Dialect::Json, other)));
+        }
     }
     let lines: Vec<&str> = text.lines().map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     if let Some(dialect) = marks(&lines).first().copied() {

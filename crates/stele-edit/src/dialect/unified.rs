@@ -63,8 +63,8 @@ enum Mark {
 #[derive(Default)]
 struct Hunk<'a> {
     lines: Vec<(Mark, &'a str)>,
-    old_open: bool,
-    new_open: bool,
+    /// Lines with `\ No newline at end of file` after them.
+    open: Vec<usize>,
 }
 
 impl<'a> Hunk<'a> {
@@ -78,9 +78,7 @@ impl<'a> Hunk<'a> {
             Some(b'-') => Mark::Old,
             Some(b'+') => Mark::New,
             Some(b'\\') => {
-                let last = self.lines.last().map(|(mark, _)| *mark);
-                self.old_open |= last.is_some_and(|mark| mark != Mark::New);
-                self.new_open |= last.is_some_and(|mark| mark != Mark::Old);
+                self.open.extend(self.lines.len().checked_sub(1));
                 return true;
             }
             Some(_) => return false,
@@ -93,9 +91,16 @@ impl<'a> Hunk<'a> {
         self.lines.iter().filter(|(mark, _)| *mark != without).map(|(_, line)| *line).collect()
     }
 
+    /// True when the last line of a side is marked as one without a line end.
+    fn ends_open(&self, without: Mark) -> bool {
+        let last = self.lines.iter().rposition(|(mark, _)| *mark != without);
+        last.is_some_and(|last| self.open.contains(&last))
+    }
+
     /// Whether the file ends with a line end afterwards, where the markers say that it changes.
     fn final_newline(&self) -> Option<bool> {
-        (self.old_open != self.new_open).then_some(self.old_open)
+        let (old, new) = (self.ends_open(Mark::New), self.ends_open(Mark::Old));
+        (old != new).then_some(old)
     }
 }
 
@@ -302,8 +307,8 @@ fn hunk<'a>(lines: &[&'a str], at: usize, header: &Header, file: &mut File<'a>) 
     if old.is_empty() {
         let creates = file.old.is_some_and(|old| name(old) == "/dev/null") || file.created;
         match header.old {
-            _ if creates => add_content(file, owned(&new), hunk.new_open, at)?,
-            Some((0, _)) => add_content(file, owned(&new), hunk.new_open, at)?,
+            _ if creates => add_content(file, owned(&new), hunk.ends_open(Mark::Old), at)?,
+            Some((0, _)) => add_content(file, owned(&new), hunk.ends_open(Mark::Old), at)?,
             Some((line, count)) => {
                 // Without an old line, `-N,0` is after line N. Other counts are wrong, and count only when the other
                 // side names the same place.
@@ -330,7 +335,7 @@ fn hunk<'a>(lines: &[&'a str], at: usize, header: &Header, file: &mut File<'a>) 
                 texts: Texts { old: old.join("\n"), new: (!new.is_empty()).then(|| new.join("\n")) },
                 all: false,
                 near: header.old.map(|(line, _)| line),
-                at_end: hunk.old_open || hunk.new_open,
+                at_end: !hunk.open.is_empty(),
                 scope: None,
                 final_newline,
             },

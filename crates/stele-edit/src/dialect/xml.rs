@@ -5,8 +5,18 @@ use crate::Edit;
 
 /// True for a line that opens one of the tags.
 pub(super) fn marks(line: &str) -> bool {
-    let line = line.trim_start();
-    tag(line, "old_text").is_some() || tag(line, "new_text").is_some()
+    let mut rest = line.trim_start();
+    // Other tags may be in front of them, such as `<edits>`.
+    for _ in 0..4 {
+        if tag(rest, "old_text").is_some() || tag(rest, "new_text").is_some() {
+            return true;
+        }
+        match rest.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
+            Some((_, after)) => rest = after.trim_start(),
+            None => return false,
+        }
+    }
+    false
 }
 
 /// Attributes and the rest after a tag that the text starts with.

@@ -1,1 +1,85 @@
-//! x
+//! What a refusal tells the model.
+
+use stele_edit::{CODES, Edit, apply, limits, stale};
+
+fn refused(file: &str, old: &str) -> String {
+    let edit = Edit { old: old.into(), new: "x".into(), ..Edit::default() };
+    apply(file.as_bytes(), &[edit]).unwrap_err().to_string()
+}
+
+#[test]
+fn the_closest_region_is_shown_as_a_difference() {
+    let file = "fn a() {\n    one();\n}\n\nfn b() {\n\tlet total = sum(values);\n    print(total);\n}\n";
+    insta::assert_snapshot!(refused(file, "    let total = sum(value);\n    print(total);\n"), @r"
+    edit.not_found: the old text is not in the file; the closest is lines 6-7, 98 % the same (`-` was looked for, `+` is there). Copy the lines from the file:
+    -    let total = sum(value);
+    +⇥	let total = sum(values);
+         print(total);
+    ");
+    insta::assert_snapshot!(refused(file, "something else entirely"), @"edit.not_found: the old text is not in the file; nothing there comes near it: read the file again, or check the path");
+}
+
+#[test]
+fn every_place_is_shown() {
+    let file = "if a:\n    return 1\nif b:\n    return 1\n";
+    insta::assert_snapshot!(refused(file, "return 1"), @r"
+    edit.ambiguous: the old text is at 2 places (lines 2, 4); add lines around it until only one fits, or name one with `near_line`, or take all with `all`
+
+         1  if a:
+         2      return 1
+         3  if b:
+
+         3  if b:
+         4      return 1
+    ");
+}
+
+#[test]
+fn the_encoding_is_named() {
+    let edit = Edit { old: "d\u{e9}j\u{e0}".into(), new: "x".into(), ..Edit::default() };
+    let refusal = apply(b"a\nd\xe9j\xe0 vu\n", &[edit]).unwrap_err();
+    assert!(refusal.message.contains("ISO-8859-1"), "{}", refusal.message);
+}
+
+#[test]
+fn a_changed_file_is_stale() {
+    assert_eq!(stale("a", Some(b"x"), b"x"), None);
+    let refusal = stale("a", Some(b"x\n"), b"y\n").unwrap();
+    assert_eq!(refusal.code, "edit.stale");
+    assert!(refusal.message.contains("-x\n+y\n"), "{}", refusal.message);
+    assert_eq!(stale("a", None, b"y").unwrap().code, "edit.stale");
+}
+
+#[test]
+fn too_much_is_refused_with_the_number() {
+    let many = vec![Edit { old: "a".into(), new: "b".into(), ..Edit::default() }; limits::MAX_EDITS + 1];
+    let refusal = apply(b"a", &many).unwrap_err();
+    assert_eq!(refusal.code, "edit.too_large");
+    assert!(refusal.message.contains("5000"), "{}", refusal.message);
+    let large = vec![b'a'; limits::MAX_FILE + 1];
+    assert_eq!(apply(&large, &many[..1]).unwrap_err().code, "edit.too_large");
+    let long = Edit { old: "a".repeat(limits::MAX_INPUT), new: "b".into(), ..Edit::default() };
+    assert_eq!(apply(b"a", &[long]).unwrap_err().code, "edit.too_large");
+}
+
+#[test]
+fn messages_stay_short() {
+    let file = "x".repeat(100_000) + "\n" + &"line\n".repeat(10_000);
+    for old in ["line".to_owned(), "x".repeat(90_000) + "y", "lin\n".repeat(5_000)] {
+        let message = refused(&file, &old);
+        assert!(message.len() < 40_000, "{} bytes", message.len());
+    }
+}
+
+#[test]
+fn every_code_has_a_meaning() {
+    let mut codes: Vec<&str> = CODES.iter().map(|(code, _)| *code).collect();
+    assert!(CODES.iter().all(|(code, meaning)| code.starts_with("edit.") && !meaning.is_empty()));
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), 14);
+    let page = include_str!("../../../../docs/edit.md");
+    for code in codes {
+        assert!(page.contains(&format!("`{code}`")), "docs/edit.md does not explain {code}");
+    }
+}
