@@ -1,5 +1,10 @@
 //! Times a thousand exact edits in a file of ten megabytes: `cargo run --release -p stele-edit --example large`.
-#![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::expect_used, reason = "a measurement is no part of the engine")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "a measurement is no part of the engine"
+)]
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -13,7 +18,9 @@ fn main() {
         let _ = writeln!(file, "        let value_{line} = compute(&context, {});", line.wrapping_mul(2_654_435_761));
         line += 1;
     }
-    for (name, size, slip) in [("exact, one line", 1, false), ("exact, three lines", 3, false), ("trailing space", 3, true)] {
+    for (name, size, slip) in
+        [("exact, one line", 1, false), ("exact, three lines", 3, false), ("trailing space", 3, true)]
+    {
         let lines: Vec<&str> = file.lines().collect();
         let edits: Vec<Edit> = (0..1000)
             .map(|index| {

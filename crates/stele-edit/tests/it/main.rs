@@ -4,4 +4,6 @@ mod cases;
 mod dialects;
 mod ladder;
 mod patches;
+mod properties;
 mod refusals;
+mod strict;
