@@ -41,13 +41,13 @@ impl Options {
         let mut other_name = None;
         let count = sections.len();
         for section in sections {
-            if let (Some(named), Some(path)) = (&section.path, path) {
-                if !same_file(named, path) {
-                    if dialect != Dialect::Unified || count > 1 {
-                        return Err(outside(&format!("the input names {named}, but the file to change is {path}")));
-                    }
-                    other_name = Some(named.clone());
+            if let (Some(named), Some(path)) = (&section.path, path)
+                && !same_file(named, path)
+            {
+                if dialect != Dialect::Unified || count > 1 {
+                    return Err(outside(&format!("the input names {named}, but the file to change is {path}")));
                 }
+                other_name = Some(named.clone());
             }
             match section.action {
                 Action::Edits(edits) => {

@@ -144,10 +144,10 @@ impl Options {
             return Ok(change);
         }
         let moved_to = wanted.moved_to.filter(|to| to != path);
-        if let Some(to) = &moved_to {
-            if read(to).is_some() || targets.insert(to.clone(), path.to_owned()).is_some() {
-                return Err(exists().about(to));
-            }
+        if let Some(to) = &moved_to
+            && (read(to).is_some() || targets.insert(to.clone(), path.to_owned()).is_some())
+        {
+            return Err(exists().about(to));
         }
         if wanted.requests.is_empty() {
             if moved_to.is_none() && wanted.mode.is_none() {

@@ -261,13 +261,13 @@ impl Work<'_> {
         } else {
             message.push_str("; nothing there comes near it: read the file again, or check the path");
         }
-        if !sought.texts.old.is_ascii() {
-            if let Some(name) = encoding(self.source.bytes) {
-                message.push_str(&format!(
-                    "\nthe file is not UTF-8 (it looks like {name}), so text that is not ASCII cannot match; use the \
+        if !sought.texts.old.is_ascii()
+            && let Some(name) = encoding(self.source.bytes)
+        {
+            message.push_str(&format!(
+                "\nthe file is not UTF-8 (it looks like {name}), so text that is not ASCII cannot match; use the \
                      ASCII part of the lines"
-                ));
-            }
+            ));
         }
         Refusal::new(Code::NotFound, message)
     }

@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
             let spaced = self.rest.len() < before;
             let ended = self.skip(',') || close.map_or(self.rest.is_empty(), |mark| self.rest.starts_with(mark));
             // `search="…" replace="…"` has no commas.
-            if !ended && !(close.is_none() && spaced) {
+            if !ended && (close.is_some() || !spaced) {
                 return None;
             }
         }

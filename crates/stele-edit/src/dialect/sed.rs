@@ -22,12 +22,9 @@ pub(super) fn parse(input: &str) -> Result<Vec<Section>, Fault> {
             if rest.is_empty() {
                 break;
             }
-            match substitution(rest)? {
-                (command, after) => {
-                    requests.push(Request::Substitute(command));
-                    rest = after;
-                }
-            }
+            let (command, after) = substitution(rest)?;
+            requests.push(Request::Substitute(command));
+            rest = after;
         }
     }
     if requests.is_empty() {
@@ -38,8 +35,11 @@ pub(super) fn parse(input: &str) -> Result<Vec<Section>, Fault> {
     Ok(vec![section])
 }
 
+/// Scripts and the file they are for.
+type CommandLine = (Vec<String>, Option<String>);
+
 /// The scripts and the file of `sed -i 's/a/b/' file`; none when the input is no such command line.
-fn command_line(input: &str) -> Result<Option<(Vec<String>, Option<String>)>, Fault> {
+fn command_line(input: &str) -> Result<Option<CommandLine>, Fault> {
     let Some(rest) = input.strip_prefix("sed ") else { return Ok(None) };
     if input.contains('\n') {
         return Err(Fault::Other);

@@ -197,8 +197,8 @@ fn git_header(lines: &[&str], mut at: usize, file: &mut File<'_>) -> Result<usiz
 
 /// The two names of `diff --git`, which are the same but for their prefixes unless they are quoted.
 fn git_names(names: &str) -> Option<(String, String)> {
-    if names.starts_with('"') {
-        let end = names[1..].find('"')? + 2;
+    if let Some(quoted) = names.strip_prefix('"') {
+        let end = quoted.find('"')? + 2;
         return Some((name(&names[..end]), name(names[end..].trim())));
     }
     let middle = names.len() / 2;
@@ -295,7 +295,7 @@ fn created_content(lines: &[String], open: bool) -> Vec<u8> {
 
 /// Reads one hunk; returns the line after it.
 fn hunk<'a>(lines: &[&'a str], at: usize, header: &Header, file: &mut File<'a>) -> Result<usize, Fault> {
-    let (hunk, next) = counted(lines, at + 1, header).map_or_else(|| loose(lines, at + 1), |found| found);
+    let (hunk, next) = counted(lines, at + 1, header).unwrap_or_else(|| loose(lines, at + 1));
     if hunk.lines.is_empty() {
         return Err(Fault::broken(at, "the hunk has no lines"));
     }

@@ -75,15 +75,15 @@ pub(crate) fn shifts(pairs: &[(&str, &[u8])]) -> Vec<Shift> {
     if pairs.iter().all(|(written, file)| written == file) {
         return vec![Shift::None];
     }
-    if let Some(prefix) = file.strip_suffix(written).filter(|prefix| !prefix.is_empty()) {
-        if pairs.iter().all(|(written, file)| file.strip_prefix(prefix) == Some(written)) {
-            return vec![Shift::Add(prefix.to_owned())];
-        }
+    if let Some(prefix) = file.strip_suffix(written).filter(|prefix| !prefix.is_empty())
+        && pairs.iter().all(|(written, file)| file.strip_prefix(prefix) == Some(written))
+    {
+        return vec![Shift::Add(prefix.to_owned())];
     }
-    if let Some(prefix) = written.strip_suffix(file).filter(|prefix| !prefix.is_empty()) {
-        if pairs.iter().all(|(written, file)| written.strip_prefix(prefix) == Some(file)) {
-            return vec![Shift::Remove(prefix.to_owned())];
-        }
+    if let Some(prefix) = written.strip_suffix(file).filter(|prefix| !prefix.is_empty())
+        && pairs.iter().all(|(written, file)| written.strip_prefix(prefix) == Some(file))
+    {
+        return vec![Shift::Remove(prefix.to_owned())];
     }
     let swaps = WIDTHS.iter().flat_map(|width| {
         [
@@ -128,10 +128,10 @@ pub(crate) fn shifted(shifts: &[Shift], lines: &[&str]) -> Option<Vec<String>> {
     let all = |shift: &Shift| lines.iter().map(|line| shift.apply(line)).collect::<Option<Vec<String>>>();
     let mut results: Vec<(&Shift, Vec<String>)> =
         shifts.iter().filter_map(|shift| all(shift).map(|lines| (shift, lines))).collect();
-    if let Some((_, first)) = results.first() {
-        if results.iter().all(|(_, lines)| lines == first) {
-            return Some(results.swap_remove(0).1);
-        }
+    if let Some((_, first)) = results.first()
+        && results.iter().all(|(_, lines)| lines == first)
+    {
+        return Some(results.swap_remove(0).1);
     }
     let mut plain = results.into_iter().filter(|(shift, _)| shift.plain_swap());
     match (plain.next(), plain.next()) {

@@ -262,12 +262,13 @@ impl Ladder<'_> {
     /// How many places of one text are looked at; less when the text is long, so that work stays bounded.
     fn cap(&self, attempt: &Attempt) -> usize {
         let sought = &self.sought[attempt.index];
-        let wanted = match () {
-            () if sought.all || self.climb.on_ambiguous == OnAmbiguous::Last => MAX_PLACES,
-            () if sought.near.is_some() || sought.at_end || sought.scope.is_some() => 100_000,
-            () => 1_000,
+        // Places, and bytes compared at all of them together.
+        let (places, bytes) = match () {
+            () if sought.all || self.climb.on_ambiguous == OnAmbiguous::Last => (MAX_PLACES, 1 << 28),
+            () if sought.near.is_some() || sought.at_end || sought.scope.is_some() => (100_000, 1 << 26),
+            () => (1_000, 1 << 24),
         };
-        wanted.min((1 << 28) / attempt.texts.old.len().max(1)).max(2)
+        places.min(bytes / attempt.texts.old.len().max(1)).max(2)
     }
 
     fn by_bytes(&self, level: Level, attempts: &[Attempt], collect: &mut dyn FnMut(usize, Hit) -> bool) {
@@ -307,10 +308,9 @@ impl Ladder<'_> {
                 // A text that ends its last line may end a file that does not.
                 if let Some(open) =
                     needle.strip_suffix(b"\n").filter(|open| self.source.cut_at_end() && !open.is_empty())
+                    && bytes.ends_with(open)
                 {
-                    if bytes.ends_with(open) {
-                        add(bytes.len() - open.len(), bytes.len());
-                    }
+                    add(bytes.len() - open.len(), bytes.len());
                 }
             }
         }

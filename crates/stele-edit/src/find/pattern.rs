@@ -90,16 +90,16 @@ fn settle(source: &Source<'_>, command: &Substitution, places: Vec<Change>) -> F
 /// Refuses `\n` and its like where it is not clear what is meant: the pattern, taken literally, has it too, or it is not.
 fn refuse_control(command: &Substitution, literal: bool) -> Result<(), Refusal> {
     for token in &command.replacement {
-        if let Token::Control(written) = token {
-            if !(literal && command.pattern.contains(written)) {
-                return Err(Refusal::new(
-                    Code::Unparsed,
-                    format!(
-                        "`{written}` in a sed replacement may mean a control character or the two characters; write \
+        if let Token::Control(written) = token
+            && !(literal && command.pattern.contains(written))
+        {
+            return Err(Refusal::new(
+                Code::Unparsed,
+                format!(
+                    "`{written}` in a sed replacement may mean a control character or the two characters; write \
                          `\\{written}` for the two characters, or send old and new text instead"
-                    ),
-                ));
-            }
+                ),
+            ));
         }
     }
     Ok(())

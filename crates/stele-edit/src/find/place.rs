@@ -181,11 +181,9 @@ fn layout(
         Way::Blanks => by_blanks(source, found.unit, hit, old),
         _ => by_lines(source, found.unit, hit, &whole, old.len()),
     };
-    if inner {
-        if let Some(first) = layout.first_mut() {
-            let content = &source.bytes[first.content.clone()];
-            first.content.start += content.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        }
+    if inner && let Some(first) = layout.first_mut() {
+        let content = &source.bytes[first.content.clone()];
+        first.content.start += content.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
     }
     while layout.len() > 1
         && new.len() > 1

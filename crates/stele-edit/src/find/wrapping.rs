@@ -27,14 +27,14 @@ pub(crate) fn bare(old: &str, new: &str) -> Vec<Bare> {
         now.healed.push(Healed::Fence);
         found.push(now.clone());
     }
-    if let Some((line, inside)) = numbered(&now.old) {
-        if let Some(new) = unnumbered(&now.new) {
-            now.old = inside;
-            now.new = new;
-            now.gutter_line = Some(line);
-            now.healed.push(Healed::Gutter);
-            found.push(now.clone());
-        }
+    if let Some((line, inside)) = numbered(&now.old)
+        && let Some(new) = unnumbered(&now.new)
+    {
+        now.old = inside;
+        now.new = new;
+        now.gutter_line = Some(line);
+        now.healed.push(Healed::Gutter);
+        found.push(now.clone());
     }
     if let Some(inside) = unescaped(&now.old) {
         now.new = unescaped(&now.new).unwrap_or(now.new);
