@@ -348,6 +348,10 @@ impl Work<'_> {
                 let hits: Vec<Hit> = lines.iter().take(5).map(|line| hit(self.source, *line)).collect();
                 Err(self.several(&hits, lines.len(), false))
             }
+            pattern::Found::Nowhere if command.uses_groups() => {
+                let text = "the pattern matches nothing, neither as an expression nor as text; give old and new text";
+                Err(Refusal::new(Code::NotFound, text))
+            }
             pattern::Found::Nowhere => {
                 let new = command.literal_replacement();
                 let texts = Texts { old: command.pattern.clone(), new: Some(new) };

@@ -383,8 +383,12 @@ fn counted<'a>(lines: &[&'a str], start: usize, header: &Header) -> Option<(Hunk
         hunk.push(lines[at]);
         at += 1;
     }
-    let after = lines[at..].iter().position(|line| !line.is_empty()).map_or(lines.len(), |blank| at + blank);
-    (after >= lines.len() || boundary(lines, after) || !lines[after].starts_with([' ', '+', '-'])).then_some((hunk, at))
+    // Marked lines after it show that the counts are wrong: half a hunk must not be taken for a whole one.
+    let end = (at..lines.len()).find(|at| boundary(lines, *at)).unwrap_or(lines.len());
+    let after = (at..end).find(|at| !lines[*at].is_empty());
+    let more = after.is_some_and(|after| lines[after].starts_with(' '))
+        || lines[at..end].iter().any(|line| line.starts_with(['+', '-']));
+    (!more).then_some((hunk, at))
 }
 
 /// True where a hunk ends whatever its header says.
@@ -473,6 +477,12 @@ mod tests {
     fn lines_that_look_like_headers_are_counted() {
         let input = "--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1,2 @@\n--- old comment\n+++ new comment\n a\n";
         assert_eq!(texts(input), one("-- old comment\na", "++ new comment\na", Some(1)));
+    }
+
+    #[test]
+    fn counts_that_are_too_small_do_not_cut() {
+        let input = "@@ -1,2 +1,2 @@\n a\n-b\n+c\nd\n-e\n+f\n";
+        assert_eq!(texts(input), one("a\nb\nd\ne", "a\nc\nd\nf", Some(1)));
     }
 
     #[test]

@@ -299,7 +299,9 @@ impl Ladder<'_> {
                     Some(view) => view.start(start).zip(view.end(end)).map(|(start, end)| start..end),
                 };
                 let ends_line = bytes.get(end).is_none_or(|byte| *byte == b'\n');
-                let Some(range) = range.filter(|_| ends_line || !cut) else { return true };
+                let whole =
+                    |range: &Range<usize>| !self.splits_line_end(range.start) && !self.splits_line_end(range.end);
+                let Some(range) = range.filter(|range| (ends_line || !cut) && whole(range)) else { return true };
                 let line = self.source.line_at(range.start);
                 let end_line = self.source.line_at(range.end.max(range.start + 1) - 1) + 1;
                 collect(*number, Hit { range, line, end_line })
@@ -314,6 +316,11 @@ impl Ladder<'_> {
                 }
             }
         }
+    }
+
+    /// True between the two bytes of a line end, where no text starts or stops.
+    fn splits_line_end(&self, at: usize) -> bool {
+        at > 0 && self.source.bytes[at - 1] == b'\r' && self.source.bytes.get(at) == Some(&b'\n')
     }
 
     fn by_lines(&self, level: Level, way: Way, attempts: &[Attempt], collect: &mut dyn FnMut(usize, Hit) -> bool) {

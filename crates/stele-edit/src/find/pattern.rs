@@ -43,6 +43,11 @@ pub(crate) enum Found {
 }
 
 impl Substitution {
+    /// True when the command was surely meant as an expression: it uses groups.
+    pub(crate) fn uses_groups(&self) -> bool {
+        self.replacement.iter().any(|token| matches!(token, Token::Group(1.., _)))
+    }
+
     /// The replacement as plain text, as when the pattern is no expression.
     pub(crate) fn literal_replacement(&self) -> String {
         let parts = self.replacement.iter().map(|token| match token {
@@ -73,10 +78,10 @@ pub(crate) fn locate(source: &Source<'_>, command: &Substitution) -> Result<Foun
         }
         break;
     }
+    refuse_control(command, true)?;
     if literal.is_empty() {
         return Ok(Found::Nowhere);
     }
-    refuse_control(command, true)?;
     Ok(settle(source, command, literal))
 }
 

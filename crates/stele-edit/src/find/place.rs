@@ -139,7 +139,8 @@ pub(crate) fn changes(source: &Source<'_>, found: &Match, hit: &Hit) -> Result<V
         (Unit::Lines, Some(newline)) => newline,
         (Unit::Lines, None) => layout.last().is_some_and(|piece| !piece.end.is_empty() || piece.absent),
     };
-    let rewritten = rewrite(&ops, &layout, &new, line_end, ends);
+    let mut rewritten = rewrite(&ops, &layout, &new, line_end, ends);
+    rewritten.iter_mut().for_each(|change| keep_line_end(source, change));
     for change in &rewritten {
         source.takes(&change.text)?;
     }
@@ -340,6 +341,17 @@ fn rewrite(ops: &[DiffOp], layout: &[Piece], new: &[String], line_end: LineEnd, 
         }
     }
     changes
+}
+
+/// A line end that stays is no part of a change: what comes before it may be removed by another edit.
+fn keep_line_end(source: &Source<'_>, change: &mut Change) {
+    for end in ["\r\n", "\n", "\r"] {
+        if change.text.ends_with(end) && source.bytes[change.range.clone()].ends_with(end.as_bytes()) {
+            change.text.truncate(change.text.len() - end.len());
+            change.range.end -= end.len();
+            return;
+        }
+    }
 }
 
 /// Whole lines removed at the end of a file that ends inside a line take the line end before them along.

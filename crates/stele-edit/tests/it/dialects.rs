@@ -41,6 +41,7 @@ fn conflict_blocks() {
     check("a\nb", &block("b\n", ""), "conflict|a");
     check("a\nb", &block("b\n", "c\nd\n"), "conflict|a\nc\nd");
     check("b", &block("b\n", ""), "conflict|");
+    check("a\nb", &(block("a\n", "x\n") + &block("b\n", "")), "conflict|x");
     check("a\n", &block("", "b\n"), "conflict|a\nb\n");
     check("a", &block("", "b\n"), "conflict|a\nb");
     check("a\r\n", &block("", "b\nc\n"), "conflict|a\r\nb\r\nc\r\n");
@@ -183,6 +184,8 @@ fn sed() {
     check("a\n", "s/a/b", "edit.unparsed");
     check("a\n", "s/(/x/", "edit.not_found");
     check("a\n", "s/a/a/", "edit.no_change");
+    check("(foo)\n", "s/\\(fooo*x\\)/\\1bar/", "edit.not_found");
+    check("say(\u{201c}x\u{201d})\n", "s/say(\"x\")/y\\n/", "edit.unparsed");
 }
 
 #[test]

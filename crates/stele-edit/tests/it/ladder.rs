@@ -47,6 +47,9 @@ fn line_ends() {
     // A line end too many at the end of the file.
     check("a\nb", "b\n", "c\n", "line_ends|a\nc");
     check("a\nb", "b\n", "c\nd\n", "line_ends|a\nc\nd");
+    // A text that starts with a line feed does not split the line end of the file.
+    check("a\r\nb\r\n", "\nb", "\nc", "line_ends|a\r\nc\r\n");
+    check("a\r\nb\r\n", "a\r", "c", "trailing_space|c\r\nb\r\n");
     check("a\rb\r", "a\nb", "a\nc", "line_ends|a\rc\r");
 }
 

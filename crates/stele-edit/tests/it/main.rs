@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod cases;
+mod corpus;
 mod dialects;
 mod ladder;
 mod patches;
