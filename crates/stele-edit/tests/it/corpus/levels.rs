@@ -185,7 +185,8 @@ pub fn distant(random: &mut Random) -> Vec<Case> {
         let new = format!("{}gone_{} = 0", spot.program.language.indent, random.below(99));
         let mut right = code("edit.not_found");
         if last == first + 1 && old.len() == 2 {
-            let rest = [&spot.program.lines[..first], &[new.clone()], &spot.program.lines[last + 1..]].concat();
+            let rest =
+                [&spot.program.lines[..first], std::slice::from_ref(&new), &spot.program.lines[last + 1..]].concat();
             right = Right::Bytes(file(&rest, "\n", true));
         }
         spot.edit("distant_anchors", spot.program.text().into_bytes(), structured(&old.join("\n"), &new), right)
@@ -255,8 +256,7 @@ pub fn trailing_space(random: &mut Random) -> Vec<Case> {
         }
         // The model wrote it.
         let input = structured(&(dirty(&old).join("\n") + "\n"), &(new.join("\n") + "\n"));
-        let kept = new.iter().map(|line| line.clone()).collect::<Vec<_>>();
-        let after = [&spot.program.lines[..spot.first], &kept, &spot.program.lines[spot.last..]].concat();
+        let after = [&spot.program.lines[..spot.first], &new, &spot.program.lines[spot.last..]].concat();
         let original = file(&spot.program.lines, crlf, true);
         spot.edit("trailing_space", original, input, Right::Bytes(file(&after, crlf, true)))
     })
@@ -384,51 +384,35 @@ pub fn escapes(random: &mut Random) -> Vec<Case> {
     each(random, |random, number, spot| {
         let id = random.below(900);
         let indent = spot.program.language.indent;
-        let mut lines = spot.program.lines.clone();
-        let there = [
-            format!("{indent}print(\"value_{id}\")"),
-            format!("{indent}list_{id}[0] = row[1]"),
-            format!("{indent}text_{id} = \"a\\tb\""),
-        ][number % 3]
-            .clone();
-        let next = format!("{indent}following_{id} = 2");
-        lines.splice(spot.first..spot.first, [there.clone(), next.clone()]);
-        let slipped = match number % 3 {
-            0 => there.replace('"', "\\\""),
-            1 => there.replace('[', "\\[").replace(']', "\\]"),
-            _ => there.replace('\\', "\\\\").replace('"', "\\\""),
+        let (there, slipped) = match number % 3 {
+            0 => (format!("print(\"value_{id}\")"), format!("print(\\\"value_{id}\\\")")),
+            1 => (format!("list_{id}[0] = row[1]"), format!("list_{id}\\[0\\] = row\\[1\\]")),
+            _ => (format!("text_{id} = \"a\\tb\""), format!("text_{id} = \\\"a\\\\tb\\\"")),
         };
-        let mut after = lines.clone();
-        let new = format!("{indent}print('ok {id}\\n')");
-        after[spot.first] = new.clone();
+        let next = format!("{indent}following_{id} = 2");
+        let mut lines = spot.program.lines.clone();
+        lines.splice(spot.first..spot.first, [format!("{indent}{there}"), next.clone()]);
+        let original = file(&lines, "\n", true);
+        let mut after = lines;
         match number % 4 {
-            // Escaped once too often, line end included.
+            // The line end between the two lines is escaped too.
             1 => {
-                after.remove(spot.first + 1);
-                let old = format!("{slipped}\\n{next}");
-                let escaped_only_ends = if number % 3 == 2 { slipped.clone() + "\\n" + &next } else { old };
-                let right = Right::Bytes(file(&after, "\n", true));
-                spot.edit(
-                    "escapes",
-                    file(&lines, "\n", true),
-                    structured(&escaped_only_ends, &new.replace("\\n", "")),
-                    {
-                        let mut after = after.clone();
-                        after[spot.first] = new.replace("\\n", "");
-                        let _ = right;
-                        Right::Bytes(file(&after, "\n", true))
-                    },
-                )
+                let new = format!("{indent}both_{id} = 0");
+                after.splice(spot.first..spot.first + 2, [new.clone()]);
+                let input = structured(&format!("{indent}{slipped}\\n{next}"), &new);
+                spot.edit("escapes", original, input, Right::Bytes(file(&after, "\n", true)))
             }
             // The new text has the same slips.
             2 => {
                 let new = slipped.replace("value", "other").replace("row", "column").replace("text", "words");
-                spot.edit("escapes", file(&lines, "\n", true), structured(&slipped, &new), code("edit.escape_slip"))
+                spot.edit("escapes", original, structured(&slipped, &new), code("edit.escape_slip"))
             }
+            // Escapes that are the new text's own.
             _ => {
-                let right = Right::Bytes(file(&after, "\n", true));
-                let new = if number % 3 == 1 { new.clone() } else { new.clone() };
-                spot.edit("escapes", file(&lines, "\n", true), structured(&slipped, &new), right)
+                let new = format!("{indent}print('ok {id}\\n')");
+                after[spot.first] = new.clone();
+                let input = structured(&format!("{indent}{slipped}"), &new);
+                spot.edit("escapes", original, input, Right::Bytes(file(&after, "\n", true)))
             }
         }
     })
@@ -451,7 +435,7 @@ pub fn literal(random: &mut Random) -> Vec<Case> {
         let text = format!("{indent}{} {}", texts[number % texts.len()], random.below(900));
         let old = spot.old();
         let mut lines = spot.program.lines.clone();
-        let after: Vec<String> = [&lines[..spot.first], &[text.clone()], &lines[spot.last..]].concat();
+        let after: Vec<String> = [&lines[..spot.first], std::slice::from_ref(&text), &lines[spot.last..]].concat();
         if number % 2 == 0 {
             let input = structured(&old.join("\n"), &text);
             return spot.edit("literal", file(&lines, "\n", true), input, Right::Bytes(file(&after, "\n", true)));
