@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args().nth(1) else {
-        print!("{}", corpus::generate::lines(&corpus::generate::cases()));
+        print!("{}", corpus::generate::lines(&corpus::generate::cases(corpus::generate::SEED)));
         return ExitCode::SUCCESS;
     };
     let stored = std::fs::read_to_string(&path).ok().and_then(|lines| corpus::read(&lines));

@@ -225,7 +225,7 @@ pub fn final_newline(random: &mut Random) -> Vec<Case> {
         }
         // The last lines themselves; the model writes a line end after them.
         let mut lines = spot.program.lines.clone();
-        lines.extend(["last_one = 1".to_owned(), format!("last_two = {}", random.below(99))]);
+        lines.extend(["last_one = 1".to_owned(), format!("last_two = {}", random.below(99) + 1)]);
         let mut after = lines.clone();
         *after.last_mut().unwrap() = "last_two = 0".into();
         let old = format!("last_one = 1\n{}\n", lines.last().unwrap());

@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn the_stored_corpus_is_what_the_generator_makes() {
         assert!(
-            STORED == generate::lines(&generate::cases()),
+            STORED == generate::lines(&generate::cases(generate::SEED)),
             "bench/edits/corpus.jsonl is stale: cargo run -p stele-edit --example corpus > bench/edits/corpus.jsonl"
         );
     }
@@ -61,5 +61,13 @@ mod tests {
         assert!(cases.len() >= 300 && sizes.values().all(|size| *size >= 15), "{sizes:?}");
         let (table, [_, refused, wrong]) = table(&cases);
         assert_eq!((refused, wrong), (0, 0), "\n{table}");
+    }
+
+    #[test]
+    fn other_seeds_come_out_right_too() {
+        for seed in 1..=3 {
+            let (table, [_, refused, wrong]) = table(&generate::cases(seed));
+            assert_eq!((refused, wrong), (0, 0), "seed {seed}\n{table}");
+        }
     }
 }

@@ -184,6 +184,9 @@ pub fn program(random: &mut Random, language: Language, functions: usize) -> Pro
         if number % 2 == 0 {
             made.lines.push(format!("{indent}return limit{}", language.end));
         }
+        while made.lines.last().is_some_and(String::is_empty) {
+            made.lines.pop();
+        }
         match (language.braces, language.name) {
             (true, _) => made.lines.push("}".into()),
             (false, "ruby") => made.lines.push("end".into()),
