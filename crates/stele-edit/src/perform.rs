@@ -134,13 +134,17 @@ impl Work<'_> {
         }
         let (indexes, texts): (Vec<usize>, Vec<Sought>) = sought.into_iter().unzip();
         let climb = Climb { fuzzy: self.options.fuzzy, on_ambiguous: self.options.on_ambiguous };
+        let mut explained = 0;
         for ((index, sought), outcome) in indexes.into_iter().zip(&texts).zip(find::find(self.source, &texts, climb)) {
             let done = match outcome {
                 Outcome::Found(found) => self.found(index, &found, &mut pieces),
                 Outcome::Refused(refusal) => Err(refusal),
                 Outcome::Several { hits, count, more } => Err(self.several(&hits, count, more)),
                 // Looking for the closest region is worth its time only for what is shown.
-                Outcome::Missing if failures.len() < FAILURES => Err(self.missing(sought)),
+                Outcome::Missing if explained < FAILURES => {
+                    explained += 1;
+                    Err(self.missing(sought))
+                }
                 Outcome::Missing => Err(Refusal::new(Code::NotFound, String::new())),
             };
             failures.extend(done.err().map(|refusal| (index, refusal)));
