@@ -58,11 +58,11 @@ fn fence(text: &str) -> Option<String> {
     Some(rest[..rest.len() - last.len()].strip_suffix('\n').unwrap_or_default().to_owned()).filter(|text| !blank(text))
 }
 
-/// A line's number and the line, in the style of `read`: spaces, digits, and an arrow or a tab.
+/// A line's number and the line, in the style of `read`: perhaps spaces, digits, and an arrow.
 fn gutter(line: &str) -> Option<(u64, &str)> {
     let digits = line.trim_start_matches(' ');
     let count = digits.bytes().take_while(u8::is_ascii_digit).count();
-    let rest = digits[count..].strip_prefix([GUTTER, '\t'])?;
+    let rest = digits[count..].strip_prefix(GUTTER)?;
     Some((digits[..count].parse().ok()?, rest))
 }
 
@@ -136,11 +136,12 @@ mod tests {
     #[test]
     fn gutters_are_consecutive_and_everywhere() {
         assert_eq!(numbered("     7\u{2192}a\n     8\u{2192}\tb\n").unwrap(), (7, "a\n\tb\n".to_owned()));
-        assert_eq!(numbered("7\ta\n9\tb"), None);
-        assert_eq!(numbered("7\ta\nb"), None);
-        assert_eq!(unnumbered("7\ta\n8\tB").unwrap(), "a\nB");
+        assert_eq!(numbered("7\u{2192}a\n9\u{2192}b"), None);
+        assert_eq!(numbered("7\u{2192}a\nb"), None);
+        assert_eq!(numbered("7\ta\n8\tb"), None);
+        assert_eq!(unnumbered("7\u{2192}a\n8\u{2192}B").unwrap(), "a\nB");
         assert_eq!(unnumbered("a\nB").unwrap(), "a\nB");
-        assert_eq!(unnumbered("7\ta\nB"), None);
+        assert_eq!(unnumbered("7\u{2192}a\nB"), None);
     }
 
     #[test]

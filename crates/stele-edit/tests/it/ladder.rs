@@ -145,13 +145,14 @@ fn blank_lines() {
 fn wrappings() {
     check("fn a() {\n}\n", "```rust\nfn a() {\n}\n```", "```rust\nfn b() {\n}\n```", "fence|fn b() {\n}\n");
     check("a\nb\nc\n", "     2\u{2192}b\n     3\u{2192}c", "     2\u{2192}B\n     3\u{2192}c", "gutter|a\nB\nc\n");
-    check("a\nb\nc\n", "2\tb\n3\tc\n", "B\nc\n", "gutter|a\nB\nc\n");
+    check("a\nb\nc\n", "2\u{2192}b\n3\u{2192}c\n", "B\nc\n", "gutter|a\nB\nc\n");
     check("if a < b && c {\n", "if a &lt; b &amp;&amp; c {", "if a &gt; b {", "html|if a > b {\n");
     // Numbers that are not near the place, or are data, are no gutter.
     let far = format!("{}b\nc\n", "x\n".repeat(60));
-    check(&far, "2\tb\n3\tc\n", "B\nc\n", "edit.not_found");
-    check("2\tb\n3\tc\n", "2\tb", "2\tB", "|2\tB\n3\tc\n");
-    check("a\nb\nc\n", "2\tb\n4\tc", "B\nc", "edit.not_found");
+    check(&far, "2\u{2192}b\n3\u{2192}c\n", "B\nc\n", "edit.not_found");
+    check("2\u{2192}b\n", "2\u{2192}b", "2\u{2192}B", "|2\u{2192}B\n");
+    check("a\nb\nc\n", "2\u{2192}b\n4\u{2192}c", "B\nc", "edit.not_found");
+    check("a\nb\nc\n", "2\tb\n3\tc", "B\nc", "edit.not_found");
     check("a &lt; b\n", "a &lt; b", "a &gt; b", "|a &gt; b\n");
 }
 
