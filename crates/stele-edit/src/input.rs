@@ -63,12 +63,21 @@ impl Options {
                 Action::Delete { .. } => return Err(outside("the input deletes the file")),
                 Action::Create { .. } if original.is_some() => return Err(exists()),
                 Action::Create { .. } if count > 1 => return Err(outside("the input creates a file and changes more")),
+                Action::Create { .. } if other_name.is_some() => {
+                    return Err(outside("the diff creates a file of another name"));
+                }
                 Action::Create { mode: Some(_), .. } => return Err(outside("the input sets the file's mode")),
                 Action::Create { content, .. } => return Ok(Applied::created(content, dialect)),
             }
         }
         if all.is_empty() {
             return Err(Refusal::new(Code::NoChange, "the input holds no change; give at least one hunk"));
+        }
+        // Only lines that are found show that a diff of another name is for this file.
+        if let Some(name) = &other_name
+            && !all.iter().all(|request| matches!(request, Request::Find { .. }))
+        {
+            return Err(outside(&format!("the diff names {name}, and has no context that would show that it fits")));
         }
         let creates =
             |request: &Request| matches!(request, Request::Whole(_) | Request::Insert { at: InsertAt::End, .. });

@@ -149,13 +149,15 @@ impl Work<'_> {
             };
             failures.extend(done.err().map(|refusal| (index, refusal)));
         }
-        for piece in &pieces {
-            let same = |change: &Change| self.source.bytes[change.range.clone()] == *change.text.as_bytes();
-            if piece.changes.iter().all(same) {
-                let text = format!("it changes nothing (line {}); leave it out or correct it", piece.line + 1);
-                failures.push((piece.request, Refusal::new(Code::NoChange, text)));
-            }
-        }
+        let same = |piece: &Piece| {
+            piece.changes.iter().all(|change| self.source.bytes[change.range.clone()] == *change.text.as_bytes())
+        };
+        let changing: BTreeSet<usize> = pieces.iter().filter(|piece| !same(piece)).map(|piece| piece.request).collect();
+        let idle = pieces.iter().filter(|piece| !changing.contains(&piece.request));
+        failures.extend(idle.map(|piece| {
+            let text = format!("it changes nothing (line {}); leave it out or correct it", piece.line + 1);
+            (piece.request, Refusal::new(Code::NoChange, text))
+        }));
         self.refuse(failures)?;
         Ok(pieces)
     }

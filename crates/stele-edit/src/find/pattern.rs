@@ -66,9 +66,9 @@ pub(crate) fn locate(source: &Source<'_>, command: &Substitution) -> Result<Foun
     let literal = literal_places(source, command)?;
     let plain = regex::escape(&command.pattern) == command.pattern;
     for expression in expressions(command) {
-        let mut places = expression_places(source, command, &expression)?;
-        places.retain(|change| source.bytes[change.range.clone()] != *change.text.as_bytes());
-        if places.is_empty() {
+        let places = expression_places(source, command, &expression)?;
+        let changes = |change: &Change| source.bytes[change.range.clone()] != *change.text.as_bytes();
+        if !places.iter().any(changes) {
             continue;
         }
         let ranges = |changes: &[Change]| changes.iter().map(|change| change.range.clone()).collect::<Vec<_>>();

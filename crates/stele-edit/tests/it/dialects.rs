@@ -84,6 +84,8 @@ fn unified_diffs() {
     check("(none)", "@@ -1 +1 @@\n-a\n+b\n", "edit.missing");
     check(file, "--- a/other\n+++ b/other\n@@ -1 +1 @@\n-one\n+ONE\n", "unified|ONE\ntwo\nthree\nfour\n");
     check(file, "--- a/other\n+++ b/other\n@@ -1 +1 @@\n-uno\n+ONE\n", "edit.not_found");
+    check(file, "--- a/other\n+++ b/other\n@@ -2,0 +3 @@\n+new\n", "edit.outside");
+    check("(none)", "--- /dev/null\n+++ b/other\n@@ -0,0 +1 @@\n+new\n", "edit.outside");
     check(file, "--- a/src/f\n+++ /dev/null\n@@ -1,4 +0,0 @@\n-one\n-two\n-three\n-four\n", "edit.outside");
     check(file, "diff --git a/src/f b/src/f\nold mode 100644\nnew mode 100755\n", "edit.outside");
     check(file, "--- a/src/f\n+++ b/src/f\n", "edit.unparsed");
@@ -184,6 +186,8 @@ fn sed() {
     check("a\n", "s/a/b", "edit.unparsed");
     check("a\n", "s/(/x/", "edit.not_found");
     check("a\n", "s/a/a/", "edit.no_change");
+    check("x y\n", "s/[xy]/x/", "edit.ambiguous");
+    check("x y\n", "s/[xy]/x/g", "sed|x x\n");
     check("(foo)\n", "s/\\(fooo*x\\)/\\1bar/", "edit.not_found");
     check("say(\u{201c}x\u{201d})\n", "s/say(\"x\")/y\\n/", "edit.unparsed");
 }

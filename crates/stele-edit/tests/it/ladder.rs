@@ -196,6 +196,9 @@ fn which_of_several() {
     let applied = last.apply(file.as_bytes(), &[edit("mark", "x")]).unwrap();
     assert_eq!(applied.places[0].line, 60);
     assert!(applied.notes[0].contains("at 3 places"), "{:?}", applied.notes);
+    // Of all places some may be as they should be already.
+    let all = Edit { all: true, ..edit("\u{2018}a\u{2019}", "'a'") };
+    assert_eq!(apply("'a' \u{2019}a'\n".as_bytes(), &[all]).unwrap().bytes, b"'a' 'a'\n");
     // Every place of `all` gets its own shift.
     let all = Edit { all: true, ..edit("a()\n  b()\n", "a()\n  c()\n") };
     let applied = apply(b"\ta()\n\t  b()\nx\n  a()\n    b()\n", &[all]).unwrap();
