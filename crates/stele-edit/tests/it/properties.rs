@@ -244,11 +244,11 @@ proptest! {
 
 #[test]
 fn repetition_stays_bounded() {
-    let line = "aaaa aaaa\n".repeat(8_000);
+    let line = "aaaa aaaa\n".repeat(3_000);
     for (old, new) in [
-        ("aaaa aaaa\n".repeat(4_000) + "b", "x"),
-        ("aaaa  aaaa\n".repeat(4_000), "x"),
-        ("\taaaa aaaa\n".repeat(2_000), "x"),
+        ("aaaa aaaa\n".repeat(1_500) + "b", "x"),
+        ("aaaa  aaaa\n".repeat(1_500), "x"),
+        ("\taaaa aaaa\n".repeat(800), "x"),
         ("a".repeat(20_000), "b"),
     ] {
         let edit = Edit { old, new: new.into(), ..Edit::default() };
@@ -270,12 +270,12 @@ fn repetition_stays_bounded() {
         " \n",
         "\\",
     ] {
-        let _ = edit_input(None, Some(line.as_bytes()), &part.repeat(8_000));
+        let _ = edit_input(None, Some(line.as_bytes()), &part.repeat(3_000));
         let _ = edit_input(
             None,
             Some(line.as_bytes()),
-            &format!("*** Begin Patch\n*** Add File: a\n+\n{}", part.repeat(8_000)),
+            &format!("*** Begin Patch\n*** Add File: a\n+\n{}", part.repeat(3_000)),
         );
-        let _ = edit_input(None, Some(line.as_bytes()), &format!("@@ -1,9 +1,9 @@\n-a\n{}", part.repeat(8_000)));
+        let _ = edit_input(None, Some(line.as_bytes()), &format!("@@ -1,9 +1,9 @@\n-a\n{}", part.repeat(3_000)));
     }
 }
