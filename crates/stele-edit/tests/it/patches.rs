@@ -83,9 +83,9 @@ fn what_is_there_and_what_is_not() {
     ] {
         assert_eq!(after(&there, &envelope(body)), Err(code), "{body}");
     }
-    let options = Options { root: Some("/work/x".into()), ..Options::default() };
+    let options = Options { root: Some("/home/me/x".into()), ..Options::default() };
     let there = files(&there);
-    let patch = envelope("*** Update File: /work/x/a\n@@\n-1\n+x\n");
+    let patch = envelope("*** Update File: /home/me/x/a\n@@\n-1\n+x\n");
     assert_eq!(options.plan(&patch, &mut |path| there.get(path).cloned()).unwrap()[0].path, "a");
 }
 
