@@ -36,10 +36,14 @@ pub(crate) fn open_for_writing(root: &Path, path: &Path, migrations: &[&str]) ->
     Ok(connection)
 }
 
-/// Refuses a database whose format inspection cannot read.
-pub(crate) fn check_for_inspection(connection: &Connection, path: &Path, migrations: &[&str]) -> Result<()> {
-    let (found, known) = (version(connection, path, migrations)?, known(migrations));
-    if found < known { Err(Error::Older { path: path.to_owned(), found, known }) } else { Ok(()) }
+/// Refuses a database whose format inspection cannot read. False for one that is still empty: whoever was
+/// about to make it was stopped on the way.
+pub(crate) fn check_for_inspection(connection: &Connection, path: &Path, migrations: &[&str]) -> Result<bool> {
+    match (version(connection, path, migrations)?, known(migrations)) {
+        (0, _) => Ok(false),
+        (found, known) if found < known => Err(Error::Older { path: path.to_owned(), found, known }),
+        _ => Ok(true),
+    }
 }
 
 fn known(migrations: &[&str]) -> u32 {

@@ -37,7 +37,7 @@ impl Store {
     }
 
     /// Opens a folder for inspection: nothing in it is changed, created or migrated. `None` when no
-    /// store was ever made there.
+    /// store was ever made there, or when whoever made it was stopped before its first format stood.
     ///
     /// # Errors
     /// `log.unreadable`, `log.newer`, `log.older`.
@@ -47,7 +47,9 @@ impl Store {
             return Ok(None);
         }
         let connection = connect_reader(&path, Access::Inspect)?;
-        check_for_inspection(&connection, &path, MIGRATIONS)?;
+        if !check_for_inspection(&connection, &path, MIGRATIONS)? {
+            return Ok(None);
+        }
         Ok(Some(Self { root: root.to_owned(), database: Arc::new(Database::inspecting(path, connection)) }))
     }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
@@ -100,30 +101,70 @@ pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8]) -> Result<Option<&
     Ok(Some(in_place))
 }
 
-/// Writes a temporary file beside the target and renames it over it. False, with nothing changed,
-/// when owner and group cannot be kept.
+/// Writes a new file and puts it in the target's place. False, with nothing changed, when owner and group
+/// cannot be kept.
 fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<bool> {
     // The usual creation mask applies to the mode of a new file.
     let mode = before.map_or(0o666, |_| 0o600);
-    let mut new = tempfile::Builder::new()
-        .prefix(".stele-")
-        .suffix(".tmp")
-        .permissions(fs::Permissions::from_mode(mode))
-        .tempfile_in(folder)?;
-    new.write_all(bytes)?;
-    if let Some(before) = before {
-        let now = new.as_file().metadata()?;
-        if (now.uid(), now.gid()) != (before.uid(), before.gid())
-            && std::os::unix::fs::fchown(new.as_file(), Some(before.uid()), Some(before.gid())).is_err()
-        {
+    let mut names = tempfile::Builder::new();
+    names.prefix(".stele-").suffix(".tmp").permissions(fs::Permissions::from_mode(mode));
+    // While it is written and made durable it has no name, so that a crash leaves nothing in the folder.
+    if let Some(new) = nameless(folder, mode) {
+        if !fill(&new, before, bytes)? {
             return Ok(false);
         }
-        new.as_file().set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
+        if (before.is_none() && link(&new, path).is_ok())
+            || names.make_in(folder, |name| link(&new, name)).is_ok_and(|named| named.persist(path).is_ok())
+        {
+            File::open(folder)?.sync_all()?;
+            return Ok(true);
+        }
     }
-    new.as_file().sync_all()?;
+    let new = names.tempfile_in(folder)?;
+    if !fill(new.as_file(), before, bytes)? {
+        return Ok(false);
+    }
     new.persist(path).map_err(|error| error.error)?;
     // The rename is durable once the folder is.
     File::open(folder)?.sync_all()?;
+    Ok(true)
+}
+
+/// A file without a name; `None` where the file system has no such files.
+fn nameless(folder: &Path, mode: u32) -> Option<File> {
+    #[cfg(target_os = "linux")]
+    {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        rustix::fs::open(folder, flags, rustix::fs::Mode::from_raw_mode(mode)).ok().map(File::from)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (folder, mode);
+        None
+    }
+}
+
+/// Gives a nameless file a name that nothing has yet (open(2), `O_TMPFILE`).
+fn link(file: &File, name: &Path) -> io::Result<()> {
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let (here, flags) = (rustix::fs::CWD, rustix::fs::AtFlags::SYMLINK_FOLLOW);
+    Ok(rustix::fs::linkat(here, own, here, name, flags)?)
+}
+
+/// Writes what is to be in the target's place, with the target's owner and mode. False when the owner
+/// cannot be kept.
+fn fill(mut new: &File, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<bool> {
+    new.write_all(bytes)?;
+    if let Some(before) = before {
+        let now = new.metadata()?;
+        if (now.uid(), now.gid()) != (before.uid(), before.gid())
+            && std::os::unix::fs::fchown(new, Some(before.uid()), Some(before.gid())).is_err()
+        {
+            return Ok(false);
+        }
+        new.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
+    }
+    new.sync_all()?;
     Ok(true)
 }
 

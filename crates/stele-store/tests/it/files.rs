@@ -76,6 +76,22 @@ fn a_newer_database_is_refused_with_its_version() {
 }
 
 #[test]
+fn a_database_that_was_never_finished_is_no_store_yet() {
+    let bed = Bed::new();
+    std::fs::create_dir_all(bed.root()).unwrap();
+    let path = bed.root().join("stele.db");
+    std::fs::write(&path, "").unwrap();
+    assert!(Store::inspect(bed.root()).unwrap().is_none());
+    // Stopped between choosing the journal and the first step of the format.
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.query_row("PRAGMA journal_mode=WAL", [], |_| Ok(())).unwrap();
+    drop(connection);
+    assert!(Store::inspect(bed.root()).unwrap().is_none());
+    drop(bed.open());
+    assert!(Store::inspect(bed.root()).unwrap().is_some());
+}
+
+#[test]
 fn inspection_changes_no_file() {
     let bed = Bed::new();
     bed.session(1, 5);
