@@ -137,6 +137,7 @@ impl Results {
 
     /// Writes `results.json` and `results.md` into a folder.
     pub fn keep(&self, folder: &Path) -> Result<()> {
+        std::fs::create_dir_all(folder)?;
         std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(self)? + "\n")?;
         let mut table = format!(
             "# Results\n\nWritten by `cargo xtask bench`. Medians with the least and the greatest value. Version {}, {}.\n\n\

@@ -23,17 +23,25 @@ pub const RESULT: u64 = 3_000;
 
 pub fn run(stele: &Path) -> Result<Vec<Figure>> {
     let (stage, id, size) = large(stele, RECORDS)?;
-    let mut times = Vec::new();
+    let (mut opens, mut times) = (Vec::new(), Vec::new());
     for round in 0..=RUNS {
+        let measured = stage.measure(&mut stage.run(&["--resume", id.as_str()]))?;
+        if round > 0 {
+            opens.push(ms(measured.ended - measured.started));
+        }
         let measured = stage.measure(&mut stage.run(&["--resume", id.as_str(), "Go on."]))?;
         let request = stage.server.requests().pop().context("no request arrived")?;
         if round > 0 {
             times.push(ms(request.at - measured.started));
         }
     }
+    let open_peak = peak_of(&stage.run(&["--resume", id.as_str()]), Stdio::null(), stage.root())? as f64 / 1024.0;
     let peak = peak_of(&stage.run(&["--resume", id.as_str(), "Go on."]), Stdio::null(), stage.root())? as f64 / 1024.0;
     let what = format!("{} records, {:.0} MB, request of {:.0} MB", size.records, size.megabytes(), size.request_bytes as f64 / 1e6);
     Ok(vec![
+        Figure::of("resume", "open with nothing to do", "ms", &opens, "process start to process gone of a resume without a prompt, of the same session")
+            .bar(Bar::Most(250.0)),
+        Figure::of("resume", "peak of the same", "MiB", &[open_peak], "ru_maxrss of the process").bar(Bar::Most(80.0)),
         Figure::of("resume", format!("resume → first request ({what})"), "ms", &times, "process start to the request being read whole by the server")
             .bar(Bar::Most(250.0)),
         Figure::of("resume", "peak of the resume", "MiB", &[peak], "ru_maxrss of the process").bar(Bar::Most(80.0)),

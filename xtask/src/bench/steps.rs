@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use stele_core::Wire;
+use stele_testkit::{Say, Script};
 
 use super::ms;
 use crate::figure::{Bar, Figure};
@@ -50,6 +51,12 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
 
 /// 0 when a run without shell commands starts no program.
 fn programs(stele: &Path) -> Result<f64> {
+    // That a program would be seen is shown by a run that has to start one.
+    let command = Say::call("bash", &serde_json::json!({"command": "true"}));
+    let control = Stage::new(stele, Wire::AnthropicMessages, Script::new([command, Say::text("Done.")]))?;
+    if control.measure(&mut control.run(&[scripts::PROMPT]))?.child_faults == 0 {
+        bail!("a shell command was not seen, so that nothing can be said of others");
+    }
     let stage = Stage::new(stele, Wire::AnthropicMessages, scripts::read_and_edit(STEPS))?;
     let measured = stage.measure(&mut stage.run(&[scripts::PROMPT]))?;
     if !stage.work().join("src").join("new4.rs").exists() {
