@@ -43,12 +43,19 @@ macro_rules! events {
                 match self { $(Self::$name(data) => serde_json::to_string(data),)* }
             }
 
-            /// Parses the data of a kind; `None` for a kind that this build does not know.
-            pub(crate) fn parse(kind: &str, data: &str) -> Option<serde_json::Result<Self>> {
+            /// Reads the data of a kind; `None` for a kind that this build does not know.
+            pub(crate) fn read<'de, D: serde::Deserializer<'de>>(kind: &str, data: D) -> Option<Result<Self, D::Error>> {
                 Some(match kind {
-                    $($kind => serde_json::from_str(data).map(Self::$name),)*
+                    $($kind => $name::deserialize(data).map(Self::$name),)*
                     _ => return None,
                 })
+            }
+
+            /// Parses the data of a kind; `None` for a kind that this build does not know.
+            pub(crate) fn parse(kind: &str, data: &str) -> Option<serde_json::Result<Self>> {
+                let mut json = serde_json::Deserializer::from_str(data);
+                let event = Self::read(kind, &mut json)?;
+                Some(event.and_then(|event| json.end().map(|()| event)))
             }
 
             /// Visits every text that may be stored as a blob, in a fixed order.

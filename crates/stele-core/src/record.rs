@@ -1,5 +1,7 @@
 //! Records: what is stored, hashed as stored, and never serialised again.
 
+mod once;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -117,6 +119,29 @@ impl Record {
     /// # Errors
     /// The bytes are no record, a blob is missing or damaged, or the kind is unknown.
     pub fn decode(at: Seq, bytes: &[u8], fetch: &mut dyn FnMut(&Hash) -> Option<Arc<str>>) -> Result<Option<Self>> {
+        // What cannot be read in one go is read again, so that the error names what is wrong.
+        let record = match once::read(at, bytes) {
+            Some(record) => Some(record),
+            None => Self::read(at, bytes)?,
+        };
+        let Some(mut record) = record else { return Ok(None) };
+        let mut missing = None;
+        record.event.texts(&mut |text| {
+            if let Some(blob) = text.pending() {
+                match fetch(&blob.blob) {
+                    Some(content) if content.len() as u64 == blob.len => *text = Text::fetched(content),
+                    _ => missing = missing.or(Some(blob.blob)),
+                }
+            }
+        });
+        match missing {
+            Some(blob) => Err(Error::Blob { seq: at, blob }),
+            None => Ok(Some(record)),
+        }
+    }
+
+    /// Reads the envelope first and its data then; blobs are not fetched.
+    fn read(at: Seq, bytes: &[u8]) -> Result<Option<Self>> {
         let corrupt = |detail: String| Error::Corrupt { seq: at, detail };
         let envelope: EnvelopeIn<'_> = serde_json::from_slice(bytes).map_err(|error| corrupt(error.to_string()))?;
         if envelope.seq != at {
@@ -127,23 +152,11 @@ impl Record {
         if envelope.v > FORMAT {
             return Err(unsupported(true));
         }
-        let mut event = match Event::parse(&envelope.kind, envelope.data.get()) {
+        let event = match Event::parse(&envelope.kind, envelope.data.get()) {
             Some(event) => event.map_err(|error| corrupt(format!("{}: {error}", envelope.kind)))?,
             None if envelope.ignorable => return Ok(None),
             None => return Err(unsupported(true)),
         };
-        let mut missing = None;
-        event.texts(&mut |text| {
-            if let Some(blob) = text.pending() {
-                match fetch(&blob.blob) {
-                    Some(content) if content.len() as u64 == blob.len => *text = Text::fetched(content),
-                    _ => missing = missing.or(Some(blob.blob)),
-                }
-            }
-        });
-        if let Some(blob) = missing {
-            return Err(Error::Blob { seq: at, blob });
-        }
         Ok(Some(Self { seq: at, ts: envelope.ts, turn: envelope.turn, step: envelope.step, event }))
     }
 

@@ -1,5 +1,7 @@
 //! Content-addressed blobs: named by the BLAKE3 of their content, stored as zstd frames.
 
+use std::cell::RefCell;
+
 use rusqlite::{Connection, OptionalExtension};
 use stele_core::{Hash, Hasher};
 
@@ -89,11 +91,22 @@ fn unpack(hash: &Hash, name: &[u8], len: i64, stored_seal: &[u8], bytes: &[u8]) 
     let Some(capacity) = usize::try_from(len).ok().filter(|_| sealed) else {
         return Found::Damaged("its stored bytes are not the ones written".to_owned());
     };
-    match zstd::bulk::decompress(bytes, capacity) {
+    match decompress(bytes, capacity) {
         Ok(content) if Hash::of(&content) == *hash => Found::Whole(content),
         Ok(_) => Found::Damaged("its content is not what its name says".to_owned()),
         Err(error) => Found::Damaged(format!("it cannot be unpacked: {error}")),
     }
+}
+
+/// Unpacks a frame. Making the decompressor costs more than most blobs, so each thread keeps one.
+fn decompress(bytes: &[u8], capacity: usize) -> std::io::Result<Vec<u8>> {
+    thread_local! {
+        static KEPT: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+    }
+    KEPT.with_borrow_mut(|kept| match kept {
+        Some(kept) => kept.decompress(bytes, capacity),
+        None => kept.insert(zstd::bulk::Decompressor::new()?).decompress(bytes, capacity),
+    })
 }
 
 #[cfg(test)]
