@@ -52,8 +52,7 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
     let Some(command) = command else {
         if let Some(name) = prompt.as_ref().and_then(|prompt| nearest_command(&prompt.to_string_lossy())) {
             let message = format!("there is no such command; did you mean `stele {name}`?");
-            return Err(CommandError::usage("usage.command", message)
-                .hint("a prompt of one word: stele run WORD"));
+            return Err(CommandError::usage("usage.command", message).hint("a prompt of one word: stele run WORD"));
         }
         if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
             return Err(CommandError::usage("usage.no_terminal", "the line interface needs a terminal")

@@ -17,6 +17,9 @@ use crate::tally::Tally;
 /// How often the progress line is written.
 const TICK: Duration = Duration::from_millis(250);
 
+/// Who stops a turn whose output nobody reads any more.
+pub const OUTPUT_CLOSED: &str = "output:closed";
+
 /// How driving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -55,13 +58,13 @@ impl Conversation {
             let seen = self.feed.catch_up()?;
             take(&seen, view, tally, person);
         }
-        let (outcome, write) = loop {
+        loop {
             let outcome = self.until_idle(view, tally, person, signals).await;
             // A message that came as the turn ended is not lost: it opens the next one.
             let mut more = false;
             while let Ok(command) = self.commands.try_recv() {
                 let says = matches!(command, Command::Prompt { .. } | Command::Steer { .. });
-                more |= says && outcome.is_ok();
+                more |= says && matches!(outcome, Ok(Ending::Idle));
                 self.driver.command(command)?;
             }
             let seen = self.feed.rest()?;
@@ -69,13 +72,12 @@ impl Conversation {
             if let Some(view) = view.text() {
                 view.screen.clear_progress();
             }
-            if !more || matches!(outcome, Ok(Ending::AtOnce)) {
-                break (outcome, view.check());
+            if !more {
+                let ending = outcome?;
+                view.check()?;
+                return Ok(ending);
             }
-        };
-        let ending = outcome?;
-        write?;
-        Ok(ending)
+        }
     }
 
     async fn until_idle(
@@ -90,6 +92,7 @@ impl Conversation {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stopping = false;
+        let mut fault = None;
         loop {
             // The progress line would stand where the person types.
             let nobody_types = person.pending.is_empty();
@@ -106,16 +109,20 @@ impl Conversation {
                 event = person.event() => answer(event, view, tally, person, sender),
                 Some(seen) = feed.wait() => {
                     take(&seen?, view, tally, person);
-                    if let (Err(error), false) = (view.check(), stopping) {
+                    if person.is_gone() {
+                        leave(person, sender);
+                    }
+                    if let Err(error) = view.check() {
                         // Nobody reads: what was begun is ended, and nothing new is.
-                        stopping = true;
-                        let _ = sender.send(Command::Cancel { by: By("output:closed".to_owned()) });
-                        let _ = error;
+                        fault.get_or_insert(error);
+                        if !std::mem::replace(&mut stopping, true) {
+                            let _ = sender.send(Command::Cancel { by: By(OUTPUT_CLOSED.to_owned()) });
+                        }
                     }
                 }
                 result = &mut running => {
                     result?;
-                    return Ok(Ending::Idle);
+                    return fault.map_or(Ok(Ending::Idle), Err);
                 }
                 _ = ticks.tick(), if view.ticks() && nobody_types => view.tick(),
             }
@@ -130,7 +137,7 @@ fn take(seen: &[Seen], view: &mut View, tally: &mut Tally, person: &mut Person) 
         let Seen::Record(logged) = seen else { continue };
         tally.fold(&logged.record);
         match &logged.record.event {
-            Event::ApprovalAsked(asked) if !person.gone => {
+            Event::ApprovalAsked(asked) if person.is_present() => {
                 person.listen();
                 person.pending.push_back(Pending::Approval(asked.call));
                 if person.pending.len() == 1 {
@@ -166,18 +173,7 @@ fn answer(
                 ask_next(view, person);
             }
         }
-        PersonEvent::Gone => {
-            // Whoever closed the input answers nothing any more.
-            for pending in person.pending.drain(..) {
-                match pending {
-                    Pending::Approval(call) => {
-                        let outcome = approve::reject("the user left without an answer");
-                        let _ = sender.send(Command::Decide { call, by: by.clone(), outcome });
-                    }
-                    Pending::Question(question) => drop(question.answer.send(None)),
-                }
-            }
-        }
+        PersonEvent::Gone => leave(person, sender),
         PersonEvent::Line(line) => match person.pending.pop_front() {
             Some(Pending::Approval(call)) => {
                 let always = view.text().and_then(|view| view.call(call)?.gated.as_ref()?.always.clone());
@@ -196,6 +192,19 @@ fn answer(
             None if person.typing == Typing::Steers => steer(&line, view, tally, sender),
             None => {}
         },
+    }
+}
+
+/// Whoever closed the input answers nothing any more.
+fn leave(person: &mut Person, sender: &mpsc::UnboundedSender<Command>) {
+    for pending in person.pending.drain(..) {
+        match pending {
+            Pending::Approval(call) => {
+                let outcome = approve::reject("the user left without an answer");
+                let _ = sender.send(Command::Decide { call, by: By::person("cli"), outcome });
+            }
+            Pending::Question(question) => drop(question.answer.send(None)),
+        }
     }
 }
 

@@ -14,8 +14,15 @@ use crate::error::Result;
 #[derive(Clone, Debug)]
 pub enum Seen {
     Record(Arc<Logged>),
-    Delta { step: u64, attempt: u32, delta: Arc<Delta> },
-    Output { call: CallId, text: Arc<str> },
+    Delta {
+        step: u64,
+        attempt: u32,
+        delta: Arc<Delta>,
+    },
+    Output {
+        call: CallId,
+        text: Arc<str>,
+    },
     /// So many notices were lost; the records among them come from the store.
     Lag(u64),
 }
@@ -64,7 +71,8 @@ impl Feed {
         Ok(match notice {
             Notice::Event(logged) if logged.record.seq < self.next => Vec::new(),
             Notice::Event(logged) => {
-                let mut seen = if logged.record.seq > self.next { self.stored(Some(logged.record.seq))? } else { Vec::new() };
+                let mut seen =
+                    if logged.record.seq > self.next { self.stored(Some(logged.record.seq))? } else { Vec::new() };
                 self.next = logged.record.seq.next();
                 seen.push(Seen::Record(logged));
                 seen

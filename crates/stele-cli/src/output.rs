@@ -59,8 +59,11 @@ impl JsonView {
 
     fn line(&mut self, line: &str) {
         if self.fault.is_none()
-            && let Err(error) =
-                self.out.write_all(line.as_bytes()).and_then(|()| self.out.write_all(b"\n")).and_then(|()| self.out.flush())
+            && let Err(error) = self
+                .out
+                .write_all(line.as_bytes())
+                .and_then(|()| self.out.write_all(b"\n"))
+                .and_then(|()| self.out.flush())
         {
             self.fault = Some(error);
         }

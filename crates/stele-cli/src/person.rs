@@ -34,8 +34,7 @@ pub struct Person {
     pub pending: VecDeque<Pending>,
     pub typing: Typing,
     present: bool,
-    /// No more lines come.
-    pub gone: bool,
+    gone: bool,
 }
 
 impl Person {
@@ -47,13 +46,23 @@ impl Person {
             pending: VecDeque::new(),
             typing: Typing::Answers,
             present: false,
-            gone: true,
+            gone: false,
         }
     }
 
     /// Somebody at a terminal. Standard input is not read before the first question.
     pub fn present(questions: mpsc::UnboundedReceiver<Question>, typing: Typing) -> Self {
         Self { lines: None, questions: Some(questions), pending: VecDeque::new(), typing, present: true, gone: false }
+    }
+
+    /// True when there is, or was, somebody.
+    pub fn is_present(&self) -> bool {
+        self.present
+    }
+
+    /// True when somebody was there and no more lines come.
+    pub fn is_gone(&self) -> bool {
+        self.present && self.gone
     }
 
     /// Begins to read lines.

@@ -93,7 +93,11 @@ pub fn check(bytes: &[u8], place: &str) -> Result<String> {
         let line = bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
         CommandError::usage(
             "usage.not_utf8",
-            format!("{place} is not UTF-8: byte {} (0x{:02x}, line {line}) begins no character; convert it first", at + 1, bytes[at]),
+            format!(
+                "{place} is not UTF-8: byte {} (0x{:02x}, line {line}) begins no character; convert it first",
+                at + 1,
+                bytes[at]
+            ),
         )
     })?;
     if text.trim().is_empty() {
@@ -115,7 +119,10 @@ fn line(bytes: &[u8], number: usize) -> Result<Option<String>> {
     }
     let place = format!("line {number} of standard input");
     let parsed: PromptLine = serde_json::from_slice(bytes).map_err(|error| {
-        CommandError::usage("usage.prompt_line", format!("{place} is no prompt ({error}); expected {{\"prompt\": \"…\"}}"))
+        CommandError::usage(
+            "usage.prompt_line",
+            format!("{place} is no prompt ({error}); expected {{\"prompt\": \"…\"}}"),
+        )
     })?;
     check(parsed.prompt.as_bytes(), &place).map(Some)
 }
@@ -172,7 +179,9 @@ mod tests {
     fn json_lines() {
         assert_eq!(line(b"{\"prompt\": \"a\\nb\"}\n", 1).unwrap().as_deref(), Some("a\nb"));
         assert_eq!(line(b"  \n", 1).unwrap(), None);
-        for wrong in [&b"hello"[..], b"{\"prompt\": 1}", b"{\"prompt\":\"x\",\"y\":1}", b"{\"prompt\":\"\\ud800\"}", b"\xff"] {
+        for wrong in
+            [&b"hello"[..], b"{\"prompt\": 1}", b"{\"prompt\":\"x\",\"y\":1}", b"{\"prompt\":\"\\ud800\"}", b"\xff"]
+        {
             let error = line(wrong, 7).unwrap_err();
             assert!(error.code == "usage.prompt_line" && error.message.contains("line 7"), "{error}");
         }

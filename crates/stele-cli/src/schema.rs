@@ -59,7 +59,8 @@ impl Schema {
     /// # Errors
     /// What does not match.
     pub fn check(&self, answer: &str) -> Result<Value, Vec<String>> {
-        let value: Value = serde_json::from_str(bare(answer)).map_err(|error| vec![format!("it is no JSON: {error}")])?;
+        let value: Value =
+            serde_json::from_str(bare(answer)).map_err(|error| vec![format!("it is no JSON: {error}")])?;
         let faults: Vec<String> = self
             .validator
             .iter_errors(&value)
@@ -92,7 +93,8 @@ mod tests {
     use super::*;
 
     fn schema() -> Schema {
-        let text = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}"#;
+        let text =
+            r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}"#;
         Schema::parse(text.as_bytes()).unwrap()
     }
 

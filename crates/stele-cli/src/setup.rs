@@ -164,7 +164,10 @@ fn config_flags(flags: &SessionArgs) -> Flags {
 
 fn folder(global: &Global) -> Result<PathBuf> {
     let gone = |cause: std::io::Error| {
-        CommandError::usage("usage.folder", format!("the current folder is not there any more ({cause}); go to another one"))
+        CommandError::usage(
+            "usage.folder",
+            format!("the current folder is not there any more ({cause}); go to another one"),
+        )
     };
     match &global.cwd {
         None => std::env::current_dir().and_then(|folder| folder.canonicalize()).map_err(gone),

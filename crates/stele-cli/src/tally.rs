@@ -70,8 +70,7 @@ enum Cost {
 impl Tally {
     /// A fold that begins where a session stands.
     pub fn beginning_at(state: &State) -> Self {
-        let mut tally =
-            Self { price: state.epoch().and_then(|epoch| epoch.price), ..Self::default() };
+        let mut tally = Self { price: state.epoch().and_then(|epoch| epoch.price), ..Self::default() };
         // A resumed turn has calls that were gated before.
         for call in state.step().iter().flat_map(|step| &step.calls) {
             if let Some(record) = state.call(call.call) {
@@ -117,11 +116,7 @@ impl Tally {
             }
             Event::ToolGated(gated) => {
                 if let Some((_, gate)) = self.calls.get_mut(&gated.call) {
-                    *gate = Gate {
-                        by: gated.by.0.clone(),
-                        reason: gated.reason.clone(),
-                        always: gated.always.clone(),
-                    };
+                    *gate = Gate { by: gated.by.0.clone(), reason: gated.reason.clone(), always: gated.always.clone() };
                 }
             }
             Event::ApprovalDecided(decided) if decided.outcome == ApprovalOutcome::Unanswered => {
@@ -191,8 +186,8 @@ pub fn allow_with(tool: &str, always: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use stele_core::{
-        ApprovalDecided, AssistantMessage, By, Effects, FileMeta, Producer, ResultMeta, Seq, Stop,
-        ToolCalled, ToolGated, ToolResult, Verdict, Wire,
+        ApprovalDecided, AssistantMessage, By, Effects, FileMeta, Producer, ResultMeta, Seq, Stop, ToolCalled,
+        ToolGated, ToolResult, Verdict, Wire,
     };
 
     use super::*;
@@ -254,16 +249,14 @@ mod tests {
 
     #[test]
     fn changes_of_a_file_add_up() {
-        let file = |action, added| FileMeta { path: "/a".to_owned(), action, hash: None, added, removed: 1, diff: None };
+        let file =
+            |action, added| FileMeta { path: "/a".to_owned(), action, hash: None, added, removed: 1, diff: None };
         let result = |action, added| -> Event {
             let meta = ResultMeta { files: vec![file(action, added)], ..ResultMeta::default() };
             ToolResult { call: CallId(1), content: "".into(), error: None, meta }.into()
         };
-        let tally = fold(vec![
-            result(FileAction::Read, 9),
-            result(FileAction::Created, 3),
-            result(FileAction::Changed, 2),
-        ]);
+        let tally =
+            fold(vec![result(FileAction::Read, 9), result(FileAction::Created, 3), result(FileAction::Changed, 2)]);
         let file = &tally.files["/a"];
         assert_eq!((file.action, file.added, file.removed), (FileAction::Created, 5, 2));
     }

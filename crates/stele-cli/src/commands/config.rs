@@ -75,7 +75,11 @@ fn explained(setting: &Setting, style: Style) -> String {
         None => lines.push("  (not set)".to_owned()),
     }
     lines.extend(
-        setting.set.iter().rev().map(|set| format!("  {}: {}", one_line(&set.source.to_string()), one_line(&set.value))),
+        setting
+            .set
+            .iter()
+            .rev()
+            .map(|set| format!("  {}: {}", one_line(&set.source.to_string()), one_line(&set.value))),
     );
     lines.join("\n")
 }

@@ -137,14 +137,14 @@ fn script() -> Script {
             .and_call("read", &json!({"path": "format.sh"}))
             .and_call("read", &json!({"path": "test.sh"})),
         Say::call("bash", &test),
-        Say::text("`minutes` counts all minutes, those of whole hours too: 3725 seconds become 62. Hours have to be taken off first.")
+        Say::text("`minutes` counts those of whole hours too: 3725 seconds have 62 of them.\nThe hours have to be taken off first.")
             .and_call("edit", &edit)
             .and_call("todo", &todo(2)),
         Say::call("bash", &test),
         Say::call("todo", &todo(3)),
         Say::text(
-            "The test passes now. `format.sh` counted the minutes of whole hours twice, \
-             once as hours and once as minutes; it takes the remainder of an hour now. One line changed.",
+            "The test passes now. `format.sh` counted whole hours twice, as hours and as\n\
+             minutes; now it takes the rest of an hour. One line changed.",
         ),
     ])
 }

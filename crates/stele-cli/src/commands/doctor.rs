@@ -95,10 +95,18 @@ fn examine(setup: &Setup, findings: &mut Vec<Finding>) -> Result<()> {
 }
 
 fn logs(data: &Path, findings: &mut Vec<Finding>) {
-    let store = match Store::open(data) {
-        Ok(store) => store,
+    let store = match Store::inspect(data) {
+        Ok(Some(store)) => store,
+        Ok(None) => return add(findings, "logs", Health::Good, format!("no session yet in {}", data.display())),
         Err(error) => return add(findings, "logs", Health::Wrong, error.to_string()),
     };
+    for path in [data, store.path()] {
+        if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
+            let says =
+                format!("log.unwritable: {} may not be written; give it back its write permission", path.display());
+            add(findings, "logs", Health::Wrong, says);
+        }
+    }
     let sessions = store.sessions(&stele_store::Filter::default()).map(|rows| rows.len());
     match sessions {
         Ok(number) => {
@@ -109,7 +117,8 @@ fn logs(data: &Path, findings: &mut Vec<Finding>) {
     if store.locks_work() {
         add(findings, "locks", Health::Good, "keep a second writer out");
     } else {
-        let says = "log.no_locks: locks do not keep a second writer out on this file system; put STELE_HOME on a local disk";
+        let says =
+            "log.no_locks: locks do not keep a second writer out on this file system; put STELE_HOME on a local disk";
         add(findings, "locks", Health::Wrong, says);
     }
 }
@@ -138,5 +147,8 @@ fn routes(setup: &Setup, findings: &mut Vec<Finding>) -> Vec<Route> {
 }
 
 fn on_path(path: &str, program: &str) -> Option<String> {
-    std::env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file()).map(|file| file.display().to_string())
+    std::env::split_paths(path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+        .map(|file| file.display().to_string())
 }

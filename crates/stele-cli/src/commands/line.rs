@@ -41,7 +41,8 @@ const LISTED: u32 = 9;
 
 /// Talks until somebody leaves.
 pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<u8> {
-    let first = first.map(|text| prompt::check(std::os::unix::ffi::OsStrExt::as_bytes(text), "the prompt")).transpose()?;
+    let first =
+        first.map(|text| prompt::check(std::os::unix::ffi::OsStrExt::as_bytes(text), "the prompt")).transpose()?;
     let routes = setup.routes()?;
     let runtime = run::runtime()?;
     let exit = runtime.block_on(async {
@@ -104,8 +105,9 @@ impl Line<'_> {
     /// Says where one is.
     fn begin(&mut self, which: &Which) {
         let state = self.conversation.driver.state();
-        let model = state.model().map_or_else(|| "no model".to_owned(), |model| format!("{}/{}", model.route, model.model));
-        let folder = state.session().map_or_else(String::new, |session| one_line(&session.cwd));
+        let model =
+            state.model().map_or_else(|| "no model".to_owned(), |model| format!("{}/{}", model.route, model.model));
+        let folder = state.session().map(|session| session.cwd.clone()).unwrap_or_default();
         let mode = state.mode();
         let turns = plural(state.counters().turns, "turn");
         self.tally = Tally::beginning_at(state);
@@ -113,7 +115,12 @@ impl Line<'_> {
         if let Some(view) = self.view.text() {
             view.folder = Path::new(&folder).to_owned();
             let style = view.screen.style;
-            let line = format!("{} {} · mode {mode}{went}\n{}", style.bold("stele"), one_line(&model), style.dim(&format!("{folder} · /help")));
+            let line = format!(
+                "{} {} · mode {mode}{went}\n{}",
+                style.bold("stele"),
+                one_line(&model),
+                style.dim(&format!("{} · /help", one_line(&folder)))
+            );
             view.warn(&line);
         }
         for skipped in self.setup.config.skipped.clone() {
@@ -128,7 +135,7 @@ impl Line<'_> {
             return Ok(130);
         }
         loop {
-            if self.person.gone {
+            if self.person.is_gone() {
                 self.say("");
                 return Ok(0);
             }
@@ -199,7 +206,12 @@ impl Line<'_> {
             return Ok(Next::Leave);
         }
         let (steps, files) = (self.tally.steps - before.steps, self.tally.files.len());
-        let mut line = format!("{} · {} · {} from cache", plural(steps, "step"), cost(self.tally.cost()), percent(self.tally.hit_rate()));
+        let mut line = format!(
+            "{} · {} · {} from cache",
+            plural(steps, "step"),
+            cost(self.tally.cost()),
+            percent(self.tally.hit_rate())
+        );
         if files > 0 {
             line.push_str(&format!(" · {} changed in this session", plural(files as u64, "file")));
         }
@@ -236,7 +248,8 @@ impl Line<'_> {
             return Ok(());
         };
         let (route, model) = setup::choose(self.agent.routes(), Some(choice))?;
-        let (route, said) = (route.name.clone(), format!("{}/{model}; the next request begins a new cache prefix", route.name));
+        let (route, said) =
+            (route.name.clone(), format!("{}/{model}; the next request begins a new cache prefix", route.name));
         self.conversation.driver.command(Command::SetModel { route, model, by: By::person("cli") })?;
         self.say(&one_line(&said));
         Ok(())

@@ -15,8 +15,25 @@ use crate::setup::Setup;
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Row<'a> {
-    Route { name: &'a str, wire: stele_core::Wire, base_url: &'a str, model: &'a str, key_env: Option<&'a str>, price: Option<Price> },
-    Model { id: &'a str, vendor: &'a str, context_window: Option<u64>, max_output: Option<u64>, images: Option<bool>, min_cache_tokens: Option<u64>, price: Option<Price>, page: &'a str, read: &'a str },
+    Route {
+        name: &'a str,
+        wire: stele_core::Wire,
+        base_url: &'a str,
+        model: &'a str,
+        key_env: Option<&'a str>,
+        price: Option<Price>,
+    },
+    Model {
+        id: &'a str,
+        vendor: &'a str,
+        context_window: Option<u64>,
+        max_output: Option<u64>,
+        images: Option<bool>,
+        min_cache_tokens: Option<u64>,
+        price: Option<Price>,
+        page: &'a str,
+        read: &'a str,
+    },
 }
 
 /// Lists routes, then models.
@@ -74,14 +91,14 @@ fn table(routes: &[Route], setup: &Setup) -> String {
     }
     lines.push(String::new());
     lines.push(style.bold("Models (US dollars for a million tokens; what no page says is ?)"));
-    lines.push(style.dim(&format!(
-        "  {:<28}{:>8}{:>8}{:>9}{:>9}{:>9}",
-        "model", "window", "output", "in", "cached", "out"
-    )));
+    lines.push(
+        style.dim(&format!("  {:<28}{:>8}{:>8}{:>9}{:>9}{:>9}", "model", "window", "output", "in", "cached", "out")),
+    );
     for model in models() {
         let price = list_price(&model.id).map(|row| row.price).unwrap_or_default();
         let tokens = |tokens: Option<u64>| tokens.map_or_else(|| "?".to_owned(), short);
-        let dollars = |price: Option<u64>| price.map_or_else(|| "?".to_owned(), |micros| money(stele_core::Micros(micros)));
+        let dollars =
+            |price: Option<u64>| price.map_or_else(|| "?".to_owned(), |micros| money(stele_core::Micros(micros)));
         lines.push(format!(
             "  {:<28}{:>8}{:>8}{:>9}{:>9}{:>9}",
             shorten(&model.id, 27),

@@ -198,12 +198,16 @@ fn failed_to_start(error: CommandError, skipped: Vec<String>) -> Outcome {
 /// Calls that are open in the log are known to the view, and a question that was left is asked again.
 fn seed(conversation: &Conversation, agent: &Arc<Agent>, view: &mut View, person: &mut Person) {
     let state = conversation.driver.state();
+    if let (View::Text(text), Some(session)) = (&mut *view, state.session()) {
+        text.folder = Path::new(&session.cwd).to_owned();
+    }
     let Some(step) = state.step() else { return };
-    let waiting: Vec<_> = step.calls.iter().filter(|call| call.stage == CallStage::Asked).map(|call| call.call).collect();
+    let waiting: Vec<_> =
+        step.calls.iter().filter(|call| call.stage == CallStage::Asked).map(|call| call.call).collect();
     if let View::Text(text) = &mut *view {
         text.seed(agent.store(), conversation.driver.session(), state);
     }
-    if !person.gone {
+    if person.is_present() {
         person.pending.extend(waiting.iter().map(|call| Pending::Approval(*call)));
         if let Some(first) = waiting.first() {
             person.listen();
@@ -386,7 +390,7 @@ pub fn finish(setup: &Setup, output: &OutputArgs, mut view: View, outcome: Outco
         }
         text.screen.end_line();
         if !output.quiet && !closed {
-            close(text, &outcome, &setup.folder);
+            close(text, &outcome);
         }
     }
     if let Some(error) = &outcome.error
@@ -403,14 +407,20 @@ pub fn finish(setup: &Setup, output: &OutputArgs, mut view: View, outcome: Outco
 }
 
 /// The closing summary of something that ran.
-fn close(text: &mut TextView, outcome: &Outcome, folder: &Path) {
+fn close(text: &mut TextView, outcome: &Outcome) {
     if outcome.tally.started.is_none() {
         if outcome.error.is_none() {
             text.warn("nothing is owed in this session; give it a prompt to go on");
         }
         return;
     }
-    let lines = summary::lines(&outcome.tally, outcome.result.session.as_deref(), &outcome.result.skipped, folder, text.screen.style);
+    let lines = summary::lines(
+        &outcome.tally,
+        outcome.result.session.as_deref(),
+        &outcome.result.skipped,
+        &text.folder,
+        text.screen.style,
+    );
     text.warn(&format!("\n{}", lines.join("\n")));
 }
 

@@ -99,7 +99,13 @@ fn text_row(row: &SessionRow, style: Style) -> String {
     if row.imported {
         facts.push_str(" · imported");
     }
-    format!("{}  {}  {}\n{}", row.id, title, style.dim(&time::minute(row.updated)), style.dim(&format!("{facts}\n  {}", one_line(&row.cwd))))
+    format!(
+        "{}  {}  {}\n{}",
+        row.id,
+        title,
+        style.dim(&time::minute(row.updated)),
+        style.dim(&format!("{facts}\n  {}", one_line(&row.cwd)))
+    )
 }
 
 fn show(setup: &Setup, id: &str, as_timeline: bool, json: bool) -> Result<u8> {
@@ -125,7 +131,8 @@ fn show(setup: &Setup, id: &str, as_timeline: bool, json: bool) -> Result<u8> {
     let mut screen = Screen::new(Box::new(io::stdout()), Box::new(io::stdout()), style, terminals);
     screen.note(&text_row(&row, style));
     let choice = Choice { quiet: false, hold_answer: false, progress: false };
-    let mut view = View::Text(Box::new(TextView::new(screen, choice, setup.tools(None), Path::new(&row.cwd).to_owned())));
+    let mut view =
+        View::Text(Box::new(TextView::new(screen, choice, setup.tools(None), Path::new(&row.cwd).to_owned())));
     for logged in records(&store, &id)? {
         let logged = logged?;
         if let Event::UserMessage(message) = &logged.record.event

@@ -82,7 +82,10 @@ fn check(store: &Store, id: &SessionId, expect: Option<&Hash>) -> Result<Report>
     let head = store.session(id)?.head;
     let mut damage = damage(&verification);
     if let Some(expect) = expect.filter(|expect| **expect != head.hash) {
-        damage.push(format!("the head is {}, not {expect} as expected: records were changed, added or removed", head.hash));
+        damage.push(format!(
+            "the head is {}, not {expect} as expected: records were changed, added or removed",
+            head.hash
+        ));
     }
     Ok(Report {
         session: Some(id.clone()),

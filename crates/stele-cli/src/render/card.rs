@@ -114,7 +114,8 @@ pub fn result(result: &ToolResult, folder: &Path, style: Style) -> (String, Vec<
 }
 
 fn changed_files(meta: &ResultMeta, folder: &Path) -> String {
-    let names = meta.files.iter().filter(|file| file.action != FileAction::Read).map(|file| relative(&file.path, folder));
+    let names =
+        meta.files.iter().filter(|file| file.action != FileAction::Read).map(|file| relative(&file.path, folder));
     names.collect::<Vec<_>>().join(", ")
 }
 
@@ -143,7 +144,9 @@ pub fn relative(path: &str, folder: &Path) -> String {
 /// The last lines of a command's output.
 fn tail(output: &str, style: Style) -> Vec<String> {
     let inert = inert(output);
-    let lines: Vec<&str> = inert.lines().filter(|line| !line.trim().is_empty()).collect();
+    let mut lines: Vec<&str> = inert.lines().filter(|line| !line.trim().is_empty()).collect();
+    // The tool's own last line says how the command ended, which is shown already.
+    lines.pop_if(|line| line.starts_with("[exit ") || line.starts_with("[killed "));
     lines[lines.len().saturating_sub(TAIL)..].iter().map(|line| style.dim(&shorten(line, 160))).collect()
 }
 

@@ -148,8 +148,7 @@ pub mod tests {
     #[test]
     fn a_pipe_gets_the_answer_alone() {
         let (out, err) = (Transcript::default(), Transcript::default());
-        let mut screen =
-            Screen::new(Box::new(out.clone()), Box::new(err.clone()), Style::Plain, Terminals::default());
+        let mut screen = Screen::new(Box::new(out.clone()), Box::new(err.clone()), Style::Plain, Terminals::default());
         screen.answer("half");
         screen.progress("nothing without a terminal");
         screen.note("a note");

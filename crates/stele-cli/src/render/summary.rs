@@ -36,7 +36,12 @@ pub fn lines(tally: &Tally, session: Option<&str>, skipped: &[String], folder: &
         lines.push(format!("{}… {} more files", label(""), tally.files.len() - FILES));
     }
     for refused in &tally.refused {
-        lines.push(format!("{}{} {}", label("refused"), refused.tool, style.dim(&format!("(allow with {})", super::inert::one_line(&refused.allow_with)))));
+        lines.push(format!(
+            "{}{} {}",
+            label("refused"),
+            refused.tool,
+            style.dim(&format!("(allow with {})", super::inert::one_line(&refused.allow_with)))
+        ));
     }
     for skipped in skipped {
         lines.push(format!("{}{}", label("skipped"), super::inert::one_line(skipped)));

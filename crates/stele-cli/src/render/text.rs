@@ -18,6 +18,7 @@ use super::inert::{inert, one_line, shorten};
 use super::money::{elapsed, short};
 use super::screen::Screen;
 use crate::approve;
+use crate::drive::OUTPUT_CLOSED;
 use crate::tally::allow_with;
 
 /// What is shown.
@@ -81,13 +82,8 @@ impl TextView {
             let Some(call) = state.call(open.call) else { continue };
             let title = card::title(self.tool(&call.name), &call.name, call.arguments.as_str(), &self.folder);
             let gated = if open.stage == CallStage::Asked { gate(store, session, open.call) } else { None };
-            let shown = ShownCall {
-                name: call.name.clone(),
-                arguments: call.arguments.clone(),
-                gated,
-                title,
-                refused: false,
-            };
+            let shown =
+                ShownCall { name: call.name.clone(), arguments: call.arguments.clone(), gated, title, refused: false };
             self.calls.insert(open.call, shown);
         }
     }
@@ -301,16 +297,22 @@ impl TextView {
         self.calls.clear();
         let line = match reason {
             EndReason::Completed => return,
+            EndReason::Aborted { by } if by.0 == OUTPUT_CLOSED => return,
             EndReason::Failed { code, message } => {
                 let message = one_line(message);
-                let message = message.strip_prefix(code.as_str()).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
+                let message =
+                    message.strip_prefix(code.as_str()).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
                 self.warn(&style.red(&format!("✗ failed: {code}: {message}")));
                 return;
             }
             EndReason::Aborted { by } => format!("■ stopped by {}", one_line(&by.0)),
             EndReason::Limit(reached) => {
                 let which = super::summary::limit(reached.which);
-                format!("■ limit reached: {which} ({} of {})", super::summary::measure(reached.which, reached.observed), super::summary::measure(reached.which, reached.maximum))
+                format!(
+                    "■ limit reached: {which} ({} of {})",
+                    super::summary::measure(reached.which, reached.observed),
+                    super::summary::measure(reached.which, reached.maximum)
+                )
             }
             EndReason::MaxOutput => "■ the answer was cut at the model's maximum of output tokens".to_owned(),
             EndReason::Interrupted => "■ the turn before was left open and is closed now".to_owned(),

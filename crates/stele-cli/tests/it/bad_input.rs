@@ -45,7 +45,7 @@ fn a_prompt_that_is_too_long() {
 fn a_slip_of_the_pen() {
     let place = Place::new();
     says(&Done::of(place.stele(["verfy"])), 2, "stele verify");
-    says(&Done::of(place.stele(["run", "--modle", "x", "y"])), 2, "--model");
+    says(&Done::of(place.stele(["run", "--modle", "x", "y"])), 2, "--modle");
     says(&Done::of(place.stele(["run", "--mode", "yolo", "y"])), 2, "ask, edit and full");
     says(&Done::of(place.stele(["--continue", "run", "y"])), 2, "usage.order");
     says(&Done::of(place.stele([])), 2, "usage.no_terminal");
@@ -116,7 +116,9 @@ fn a_request_that_is_refused_with_a_message() {
     let kind = FaultKind::Status {
         status: 400,
         headers: Vec::new(),
-        body: Some(r#"{"type":"error","error":{"type":"invalid_request_error","message":"the moon is full"}}"#.to_owned()),
+        body: Some(
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"the moon is full"}}"#.to_owned(),
+        ),
     };
     let behaviour = Behaviour::from(Say::text("Well.")).fault(Fault::at(0, 1..=1, kind));
     let server = server(behaviour);
@@ -139,7 +141,8 @@ fn a_session_that_is_not_there() {
 #[test]
 fn a_session_that_somebody_else_writes() {
     let place = Place::new();
-    let behaviour = Behaviour::from(Say::text("x")).fault(Fault::always(FaultKind::Stall { at: stele_testkit::Cut::Start }));
+    let behaviour =
+        Behaviour::from(Say::text("x")).fault(Fault::always(FaultKind::Stall { at: stele_testkit::Cut::Start }));
     let server = server(behaviour);
     let mut child = place.with(&server, ["run", "hi"]).spawn().unwrap();
     server.wait_for(1, std::time::Duration::from_secs(20)).unwrap();
@@ -154,12 +157,14 @@ fn a_session_that_somebody_else_writes() {
 fn a_database_that_is_none() {
     let place = Place::new();
     std::fs::create_dir_all(place.home().join("data")).unwrap();
-    std::fs::write(place.home().join("data/stele.db"), "this is no database, whatever its name says. ".repeat(40)).unwrap();
+    std::fs::write(place.home().join("data/stele.db"), "this is no database, whatever its name says. ".repeat(40))
+        .unwrap();
     let server = server(Say::text("x"));
     let done = Done::of(place.with(&server, ["run", "hi"]));
     says(&done, 2, "log.unreadable");
     assert!(server.requests().is_empty(), "without a log nothing is sent");
-    says(&Done::of(place.with(&server, ["doctor"])), 1, "");
+    let doctor = Done::of(place.with(&server, ["doctor"]));
+    assert!(doctor.code == 1 && doctor.out.contains("log.unreadable"), "{doctor:?}");
 }
 
 #[test]

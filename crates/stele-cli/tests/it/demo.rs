@@ -9,8 +9,12 @@ fn it_fixes_the_test_and_shows_how() {
     let place = Place::new();
     let done = Done::of(place.stele(["demo"]));
     assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.out.lines().chain(done.err.lines()).all(|line| line.chars().count() <= 80 || !line.contains('·')), "{done:?}");
-    seen!(place, format!("{}\n---\n{}", done.out, done.err));
+    let wide = done.out.lines().chain(done.err.lines()).find(|line| line.chars().count() > 80);
+    assert_eq!(wide.filter(|line| !line.contains(&*place.path().to_string_lossy())), None);
+    for shown in ["$ sh test.sh", "FAIL  3725 is 1h 62m 05s", "Edit format.sh", "[x] run the test again", "exit 0"] {
+        assert!(done.err.contains(shown), "{shown} is not in {}", done.err);
+    }
+    seen!(place, done.out);
 }
 
 #[test]

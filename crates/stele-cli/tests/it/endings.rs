@@ -75,7 +75,8 @@ fn a_limit_of_tokens() {
 
 #[test]
 fn a_limit_of_time() {
-    let behaviour = Behaviour::from(Say::text("x")).fault(Fault::always(FaultKind::Stall { at: stele_testkit::Cut::Start }));
+    let behaviour =
+        Behaviour::from(Say::text("x")).fault(Fault::always(FaultKind::Stall { at: stele_testkit::Cut::Start }));
     check(&server(behaviour), &["--timeout", "300ms", "x"], 4, "limit", "limit");
 }
 

@@ -30,8 +30,22 @@ fn records_have_a_kind_and_everything_else_a_type() {
     assert_eq!(head["hash"].as_str().unwrap().len(), 64);
     let keys: Vec<&str> = result.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = [
-        "type", "status", "stop", "text", "usage", "cost", "hit_rate", "session", "head", "steps", "executions",
-        "attempts", "changed_files", "refused", "skipped", "jobs",
+        "type",
+        "status",
+        "stop",
+        "text",
+        "usage",
+        "cost",
+        "hit_rate",
+        "session",
+        "head",
+        "steps",
+        "executions",
+        "attempts",
+        "changed_files",
+        "refused",
+        "skipped",
+        "jobs",
     ];
     assert_eq!(keys, expected);
     assert_eq!((&result["steps"], &result["attempts"], &result["executions"]), (&json!(2), &json!(2), &json!(1)));

@@ -2,15 +2,12 @@
 
 use serde_json::json;
 use stele_core::Wire;
-use stele_testkit::{Fault, FaultKind, Cut, Say, Script};
+use stele_testkit::{Cut, Fault, FaultKind, Say, Script};
 
 use crate::support::{Done, Place, seen, server};
 
 fn reads_and_answers() -> Script {
-    Script::new([
-        Say::text("I look.").and_call("read", &json!({"path": "notes.txt"})),
-        Say::text("It says hello."),
-    ])
+    Script::new([Say::text("I look.").and_call("read", &json!({"path": "notes.txt"})), Say::text("It says hello.")])
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Going on with a session: continue, resume, fork.
 
 use serde_json::json;
-use stele_testkit::{Cut, Fault, FaultKind, Behaviour, Say, Script};
+use stele_testkit::{Behaviour, Cut, Fault, FaultKind, Say, Script};
 
 use crate::support::{Done, Place, seen, server};
 

@@ -14,8 +14,11 @@ fn send(child: &Child, signal: Signal) {
 }
 
 fn stalls() -> Behaviour {
-    Behaviour::from(Say::text("One two three four."))
-        .fault(Fault::at(0, 1..=9, FaultKind::Stall { at: Cut::Events(4) }))
+    Behaviour::from(Say::text("One two three four.")).fault(Fault::at(
+        0,
+        1..=9,
+        FaultKind::Stall { at: Cut::Events(4) },
+    ))
 }
 
 #[test]
@@ -28,7 +31,11 @@ fn the_first_ends_the_turn_cleanly_and_the_session_goes_on() {
         send(&child, signal);
         let done = Done::wait(child);
         let result = done.result();
-        assert_eq!((done.code, &result["status"], &result["stop"]), (130, &json!("cancelled"), &json!("aborted")), "{done:?}");
+        assert_eq!(
+            (done.code, &result["status"], &result["stop"]),
+            (130, &json!("cancelled"), &json!("aborted")),
+            "{done:?}"
+        );
         place.assert_clean();
     }
 }

@@ -159,12 +159,20 @@ pub fn filters(place: &Place) -> Vec<(String, &'static str)> {
         (r"127\.0\.0\.1:\d+".to_owned(), "[address]"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d".to_owned(), "[time]"),
         (r" *\b\d+(\.\d)? m?s\b".to_owned(), " [elapsed]"),
+        (r" *\b\d{1,3}(,\d{3})+\b".to_owned(), " [number]"),
+        (r" *\b\d+ %".to_owned(), " [share]"),
         (r"stele-demo-\w+".to_owned(), "stele-demo-[name]"),
     ]
 }
 
 fn regex_escape(text: &str) -> String {
-    text.chars().flat_map(|character| if character.is_alphanumeric() || character == '/' { vec![character] } else { vec!['\\', character] }).collect()
+    text.chars()
+        .flat_map(
+            |character| {
+                if character.is_alphanumeric() || character == '/' { vec![character] } else { vec!['\\', character] }
+            },
+        )
+        .collect()
 }
 
 /// Compares what a person sees with the snapshot.

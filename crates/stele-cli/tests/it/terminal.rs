@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
@@ -17,7 +18,12 @@ struct Terminal {
     child: Child,
     screen: File,
     seen: String,
+    /// How much of it was waited for already.
+    known: usize,
 }
+
+/// Longest wait for something to be shown; only a defect waits so long.
+const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 impl Terminal {
     fn start(mut command: Command) -> Self {
@@ -35,18 +41,33 @@ impl Terminal {
             .unwrap();
         // The command's own copies of the terminal's side would keep it open.
         drop(command);
-        Self { child, screen: screen.into(), seen: String::new() }
+        Self { child, screen: screen.into(), seen: String::new(), known: 0 }
     }
 
-    /// Reads until this is there, and no further than the last read.
+    /// Reads until this is there, after what was waited for before.
     #[track_caller]
     fn wait_for(&mut self, text: &str) {
-        let from = self.seen.len();
-        while !self.seen[from..].contains(text) {
-            let mut piece = [0; 4096];
-            match self.screen.read(&mut piece) {
-                Ok(0) | Err(_) => panic!("{text:?} never came:\n{}", self.seen),
-                Ok(read) => self.seen.push_str(&String::from_utf8_lossy(&piece[..read])),
+        loop {
+            if let Some(at) = self.seen[self.known..].find(text) {
+                self.known += at + text.len();
+                return;
+            }
+            assert!(self.more(), "{text:?} never came:\n{}", self.seen);
+        }
+    }
+
+    /// Reads what comes next; false at the end, and when nothing comes.
+    fn more(&mut self) -> bool {
+        let mut ready = [PollFd::new(&self.screen, PollFlags::IN)];
+        if poll(&mut ready, Some(&PATIENCE)).unwrap() == 0 {
+            return false;
+        }
+        let mut piece = [0; 4096];
+        match self.screen.read(&mut piece) {
+            Ok(0) | Err(_) => false,
+            Ok(read) => {
+                self.seen.push_str(&String::from_utf8_lossy(&piece[..read]));
+                true
             }
         }
     }
@@ -62,14 +83,17 @@ impl Terminal {
 
     /// Reads to the end; gives the exit code.
     fn end(mut self) -> (i32, String) {
-        let mut piece = [0; 4096];
-        while let Ok(read) = self.screen.read(&mut piece) {
-            if read == 0 {
-                break;
-            }
-            self.seen.push_str(&String::from_utf8_lossy(&piece[..read]));
-        }
-        (self.child.wait().unwrap().code().unwrap_or(-1), self.seen)
+        while self.more() {}
+        let code = self.child.wait().unwrap().code().unwrap_or(-1);
+        (code, std::mem::take(&mut self.seen))
+    }
+}
+
+impl Drop for Terminal {
+    /// A test that failed leaves nothing behind.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -123,11 +147,9 @@ fn always_is_not_asked_again() {
 #[test]
 fn the_line_interface_talks_steers_and_leaves() {
     let place = Place::new();
-    let behaviour = Behaviour::from(Script::new([
-        Say::call("glob", &json!({"pattern": "*"})),
-        Say::text("I heard you."),
-    ]))
-    .fault(Fault::at(0, 1..=1, FaultKind::Stall { at: Cut::Start }));
+    let behaviour =
+        Behaviour::from(Script::new([Say::call("glob", &json!({"pattern": "*"})), Say::text("I heard you.")]))
+            .fault(Fault::at(0, 1..=1, FaultKind::Stall { at: Cut::Start }));
     let server = server(behaviour);
     let mut terminal = Terminal::start(place.with(&server, []));
     terminal.wait_for("> ");
