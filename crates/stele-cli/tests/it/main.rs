@@ -1,5 +1,8 @@
 //! The real binary against scripted model servers: one module for each thing that a person relies on.
 
+// Helpers beside the tests may unwrap as well.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod bad_input;
 mod demo;
 mod endings;
