@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::feed::{Feed, Seen};
 use crate::output::View;
 use crate::person::{Pending, Person, PersonEvent, Typing};
+use crate::render::text::TextView;
 use crate::signals::Signals;
 use crate::tally::Tally;
 
@@ -169,25 +170,30 @@ fn answer(
         PersonEvent::Asked(question) => {
             person.listen();
             person.pending.push_back(Pending::Question(question));
-            if person.pending.len() == 1 {
+            if let (1, Some(view)) = (person.pending.len(), view.text()) {
                 ask_next(view, person);
             }
         }
         PersonEvent::Gone => leave(person, sender),
         PersonEvent::Line(line) => match person.pending.pop_front() {
             Some(Pending::Approval(call)) => {
-                let always = view.text().and_then(|view| view.call(call)?.gated.as_ref()?.always.clone());
-                match approve::read(&line, always.as_deref()) {
-                    Some(outcome) => {
-                        let _ = sender.send(Command::Decide { call, by, outcome });
-                    }
-                    None => person.pending.push_front(Pending::Approval(call)),
-                }
+                let Some(view) = view.text() else { return };
+                view.screen.answered();
+                let always = view.call(call).and_then(|call| call.gated.as_ref()?.always.clone());
+                let Some(outcome) = approve::read(&line, always.as_deref()) else {
+                    person.pending.push_front(Pending::Approval(call));
+                    view.ask_again(call);
+                    return;
+                };
+                let _ = sender.send(Command::Decide { call, by, outcome });
                 ask_next(view, person);
             }
             Some(Pending::Question(question)) => {
                 let _ = question.answer.send(Some(line));
-                ask_next(view, person);
+                if let Some(view) = view.text() {
+                    view.screen.answered();
+                    ask_next(view, person);
+                }
             }
             None if person.typing == Typing::Steers => steer(&line, view, tally, sender),
             None => {}
@@ -208,14 +214,10 @@ fn leave(person: &mut Person, sender: &mpsc::UnboundedSender<Command>) {
     }
 }
 
-fn ask_next(view: &mut View, person: &Person) {
+fn ask_next(view: &mut TextView, person: &Person) {
     match person.pending.front() {
-        Some(Pending::Approval(call)) => view.asks(*call),
-        Some(Pending::Question(question)) => {
-            if let Some(view) = view.text() {
-                view.ask_text(&question.text);
-            }
-        }
+        Some(Pending::Approval(call)) => view.ask(*call),
+        Some(Pending::Question(question)) => view.ask_text(&question.text),
         None => {}
     }
 }

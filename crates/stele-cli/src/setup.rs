@@ -125,7 +125,7 @@ impl Setup {
     }
 
     /// An agent.
-    pub fn agent(&self, routes: Vec<Route>, approvals: Approvals, ask: Option<stele_tools::Ask>) -> Result<Arc<Agent>> {
+    pub fn agent(&self, routes: Vec<Route>, approvals: Approvals, tools: Vec<Arc<dyn Tool>>) -> Result<Arc<Agent>> {
         let settings = ClientSettings {
             connect: self.config.connect,
             idle: self.config.idle,
@@ -135,7 +135,7 @@ impl Setup {
         Ok(Agent::new(AgentOptions {
             store: self.store()?,
             client: Client::new(settings),
-            tools: self.tools(ask),
+            tools,
             routes,
             policy: self.config.policy.clone(),
             surroundings: Surroundings {

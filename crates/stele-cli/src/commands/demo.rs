@@ -59,7 +59,8 @@ pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Resul
     let runtime = run::runtime()?;
     let style = setup.look.stdout();
     let exit = runtime.block_on(async {
-        let agent = setup.agent(routes, Approvals::Nobody, None)?;
+        let tools = setup.tools(None);
+        let agent = setup.agent(routes, Approvals::Nobody, tools.clone())?;
         let plan = run::Plan {
             which: Which::New,
             wanted: Wanted::default(),
@@ -70,15 +71,16 @@ pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Resul
             schema: None,
             skipped: setup.config.skipped.clone(),
         };
-        let mut view = run::view(&setup, &args.output, false);
+        let mut view = run::view(&setup, &args.output, tools, false);
         if let (Some(text), false) = (view.text(), args.output.quiet) {
             text.warn(&format!("{} {}\n{} {PROMPT}\n", style.dim("folder"), setup.folder.display(), style.bold(">")));
         }
         let mut signals = run::signals()?;
-        let outcome = run::execute(&agent, plan, &mut view, &mut Person::nobody(), &mut signals).await;
-        let session = outcome.result.session.clone();
+        let mut outcome = run::execute(&agent, plan, &mut view, &mut Person::nobody(), &mut signals).await;
+        // The model goes away with this process, so that nobody is told to go on with this session.
+        let session = if args.output.json { None } else { outcome.result.session.take() };
         let exit = run::finish(&setup, &args.output, view, outcome)?;
-        if let (false, false, Some(session)) = (args.output.json, args.output.quiet, session) {
+        if let (false, Some(session)) = (args.output.quiet, session) {
             let session = agent.store().resolve(&session)?;
             output::print(&report(agent.store(), &session, &setup.folder, style)?)?;
         }
@@ -174,6 +176,7 @@ fn report(store: &Store, session: &SessionId, folder: &Path, style: Style) -> Re
     lines.extend(timeline::cache_lines(&cache::report(store, session)?, style));
     heading(&mut lines, "What to type next", style);
     let short = &session.as_str()[..18];
+    lines.push(style.dim(&format!("  session {session}")));
     for (command, what) in [
         (format!("stele sessions show {short}"), "all of it again, from the log"),
         (format!("stele verify {short}"), "every request, byte for byte"),

@@ -29,7 +29,7 @@ const HELP: &str = "\
 Type what is to be done; Enter sends it. While the agent works, what you type
 reaches it at its next step. Ctrl-C stops the turn, twice leaves at once;
 at an empty prompt Ctrl-C and Ctrl-D leave.
-  /model [NAME]   the model in use, or another one: a model, a route, ROUTE/MODEL
+  /model [NAME]   the model in use, or another: a model, a route, ROUTE/MODEL
   /mode [NAME]    what needs no question: ask, edit, full
   /cost           what this session came to
   /cache          how the provider's prompt cache was used
@@ -48,13 +48,14 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
     let exit = runtime.block_on(async {
         let routes = run::with_local(routes).await?;
         let (ask, questions) = run::asker();
-        let agent = setup.agent(routes, Approvals::Person, Some(ask))?;
+        let tools = setup.tools(Some(ask));
+        let agent = setup.agent(routes, Approvals::Person, tools.clone())?;
         let wanted = Wanted { mode: args.mode, model: args.model.clone() };
         let which = Which::from_flags(args, agent.store(), &setup.folder)?;
         let mut person = Person::present(questions, Typing::Steers);
         person.listen();
         let choice = Choice { quiet: false, hold_answer: false, progress: false };
-        let text = TextView::new(setup.look.screen(), choice, setup.tools(None), setup.folder.clone());
+        let text = TextView::new(setup.look.screen(), choice, tools, setup.folder.clone());
         let mut line = Line {
             setup,
             conversation: open(&agent, &which, setup, &wanted)?,
@@ -136,8 +137,7 @@ impl Line<'_> {
         }
         loop {
             if self.person.is_gone() {
-                self.say("");
-                return Ok(0);
+                return Ok(self.leave());
             }
             if let Some(view) = self.view.text() {
                 let prompt = view.screen.style.cyan("> ");
@@ -146,11 +146,15 @@ impl Line<'_> {
             let line = tokio::select! {
                 biased;
                 _ = self.signals.next() => {
-                    self.say("");
-                    return Ok(0);
+                    return Ok(self.leave());
                 }
                 event = self.person.event() => match event {
-                    PersonEvent::Line(line) => line,
+                    PersonEvent::Line(line) => {
+                        if let Some(view) = self.view.text() {
+                            view.screen.answered();
+                        }
+                        line
+                    }
                     PersonEvent::Gone => continue,
                     // Between two turns no tool runs that could ask.
                     PersonEvent::Asked(_) => continue,
@@ -186,6 +190,14 @@ impl Line<'_> {
                 return Ok(0);
             }
         }
+    }
+
+    /// Ends the prompt's line, so that the shell's prompt has one of its own.
+    fn leave(&mut self) -> u8 {
+        if let Some(view) = self.view.text() {
+            view.screen.leave_prompt();
+        }
+        0
     }
 
     fn complain(&mut self, error: &CommandError) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stele_agent::{Agent, Approvals, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
-use stele_core::{By, CallStage, EndReason, Mode, Source};
+use stele_core::{By, CallStage, EndReason, Mode, Source, Tool};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::{Global, LimitArgs, OutputArgs, RunArgs};
@@ -74,7 +74,8 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
         let routes = with_local(routes).await?;
-        let agent = setup.agent(routes, approvals, ask)?;
+        let tools = setup.tools(ask);
+        let agent = setup.agent(routes, approvals, tools.clone())?;
         let which = Which::from_flags(&args.session, agent.store(), &setup.folder)?;
         let plan = Plan {
             which,
@@ -87,7 +88,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
             skipped: setup.config.skipped.clone(),
         };
         let mut signals = signals()?;
-        let mut view = view(&setup, &args.output, plan.schema.is_some());
+        let mut view = view(&setup, &args.output, tools, plan.schema.is_some());
         let outcome = execute(&agent, plan, &mut view, &mut person, &mut signals).await;
         finish(&setup, &args.output, view, outcome)
     });
@@ -155,12 +156,12 @@ pub fn limits(args: &LimitArgs, set: TurnLimits) -> TurnLimits {
 }
 
 /// The view that the flags ask for.
-pub fn view(setup: &Setup, output: &OutputArgs, hold_answer: bool) -> View {
+pub fn view(setup: &Setup, output: &OutputArgs, tools: Vec<Arc<dyn Tool>>, hold_answer: bool) -> View {
     if output.json {
         return View::Json(JsonView::new(Box::new(io::stdout()), output.deltas));
     }
     let choice = Choice { quiet: output.quiet, hold_answer, progress: true };
-    View::Text(Box::new(TextView::new(setup.look.screen(), choice, setup.tools(None), setup.folder.clone())))
+    View::Text(Box::new(TextView::new(setup.look.screen(), choice, tools, setup.folder.clone())))
 }
 
 /// Does it. Whatever happens there is an outcome.

@@ -128,7 +128,7 @@ fn describe(report: &Report, style: Style) -> String {
     let mut lines = vec![format!("{name}  {mark}")];
     if let Some(head) = &report.head {
         lines.push(format!(
-            "  {} · {} rebuilt, {} bytes, all as sent",
+            "  {} · {} rebuilt as sent, {} bytes",
             plural(report.records, "record"),
             plural(report.requests, "request"),
             count(report.request_bytes)

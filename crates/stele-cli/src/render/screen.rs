@@ -24,13 +24,15 @@ pub struct Screen {
     /// True when the last thing on standard output did not end its line.
     open_line: bool,
     progress: bool,
+    /// True when the person's answer is still to come on this line.
+    asked: bool,
     /// What writing to standard output met first.
     fault: Option<io::Error>,
 }
 
 impl Screen {
     pub fn new(out: Box<dyn Write>, err: Box<dyn Write>, style: Style, terminals: Terminals) -> Self {
-        Self { out, err, style, terminals, open_line: false, progress: false, fault: None }
+        Self { out, err, style, terminals, open_line: false, progress: false, asked: false, fault: None }
     }
 
     /// What writing to standard output met, once.
@@ -56,9 +58,22 @@ impl Screen {
         }
     }
 
+    /// The person ended the line, which the terminal has shown.
+    pub fn answered(&mut self) {
+        self.asked = false;
+    }
+
+    /// Ends the line of a question that nobody answers any more.
+    pub fn leave_prompt(&mut self) {
+        if std::mem::take(&mut self.asked) {
+            let _ = writeln!(self.err);
+        }
+    }
+
     /// Lines for a person.
     pub fn note(&mut self, text: &str) {
         self.clear_progress();
+        self.leave_prompt();
         if self.terminals.out && self.terminals.err {
             self.end_line();
         }
@@ -74,6 +89,7 @@ impl Screen {
         }
         let _ = write!(self.err, "{text}");
         let _ = self.err.flush();
+        self.asked = true;
     }
 
     /// True when a progress line can be shown now.
@@ -143,6 +159,19 @@ pub mod tests {
         screen.note("a note");
         screen.note("another");
         assert_eq!(both.text(), "\r\u{1b}[Kworking\r\u{1b}[Khalf\na note\nanother\n");
+    }
+
+    #[test]
+    fn what_comes_before_an_answer_does_not_stand_on_its_line() {
+        let err = Transcript::default();
+        let terminals = Terminals { out: false, err: true };
+        let mut screen = Screen::new(Box::new(io::sink()), Box::new(err.clone()), Style::Plain, terminals);
+        screen.prompt("well? ");
+        screen.note("never mind");
+        screen.prompt("well? ");
+        screen.answered();
+        screen.note("good");
+        assert_eq!(err.text(), "well? \nnever mind\nwell? good\n");
     }
 
     #[test]

@@ -305,6 +305,7 @@ impl TextView {
                 self.warn(&style.red(&format!("✗ failed: {code}: {message}")));
                 return;
             }
+            EndReason::Aborted { by } if by.0 == "person:cli" => "■ stopped by you".to_owned(),
             EndReason::Aborted { by } => format!("■ stopped by {}", one_line(&by.0)),
             EndReason::Limit(reached) => {
                 let which = super::summary::limit(reached.which);
@@ -327,6 +328,13 @@ impl TextView {
         let question = approve::question(shown, self.tool(&shown.name), &self.folder, style);
         let choices = approve::choices(shown);
         self.warn(&question);
+        self.screen.prompt(&choices);
+    }
+
+    /// Asks again, when a line was no answer.
+    pub fn ask_again(&mut self, call: CallId) {
+        let Some(shown) = self.calls.get(&call) else { return };
+        let choices = approve::choices(shown);
         self.screen.prompt(&choices);
     }
 

@@ -168,6 +168,23 @@ fn a_database_that_is_none() {
 }
 
 #[test]
+fn a_database_of_a_newer_release() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    Done::of(place.with(&server, ["run", "hi"]));
+    // Folds the write-ahead log into the file, whose header is then changed.
+    assert_eq!(Done::of(place.stele(["sessions", "gc"])).code, 0);
+    let path = place.home().join("data/stele.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[60..64].copy_from_slice(&9_999_u32.to_be_bytes());
+    std::fs::write(&path, bytes).unwrap();
+    for arguments in [&["run", "hi"][..], &["sessions", "list"], &["verify", "--all"]] {
+        says(&Done::of(place.with(&server, arguments.iter().copied())), 2, "log.newer");
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
 fn a_home_that_is_a_file() {
     let place = Place::new();
     std::fs::write(place.home(), "in the way").unwrap();

@@ -188,7 +188,7 @@ fn an_interrupt_stops_the_turn_and_another_at_the_prompt_leaves() {
     let mut terminal = Terminal::start(place.with(&server, ["begin"]));
     server.wait_for(1, std::time::Duration::from_secs(20)).unwrap();
     terminal.interrupt();
-    terminal.wait_for("stopped by");
+    terminal.wait_for("stopped by you");
     terminal.wait_for("> ");
     terminal.interrupt();
     let (code, seen) = terminal.end();
