@@ -30,6 +30,13 @@ pub enum Ending {
     AtOnce,
 }
 
+/// Who watches and who may speak.
+pub struct Front {
+    pub view: View,
+    pub person: Person,
+    pub signals: Signals,
+}
+
 /// A session and its subscriber.
 pub struct Conversation {
     pub driver: Driver,
@@ -48,19 +55,13 @@ impl Conversation {
 
     /// Goes on until nothing is owed, or until somebody wants out at once. Everything that was
     /// committed by then is shown and counted.
-    pub async fn go_on(
-        &mut self,
-        view: &mut View,
-        tally: &mut Tally,
-        person: &mut Person,
-        signals: &mut Signals,
-    ) -> Result<Ending> {
+    pub async fn go_on(&mut self, front: &mut Front, tally: &mut Tally) -> Result<Ending> {
         if self.driver.is_stored() {
             let seen = self.feed.catch_up()?;
-            take(&seen, view, tally, person);
+            take(&seen, &mut front.view, tally, &mut front.person);
         }
         loop {
-            let outcome = self.until_idle(view, tally, person, signals).await;
+            let outcome = self.until_idle(front, tally).await;
             // A message that came as the turn ended is not lost: it opens the next one.
             let mut more = false;
             while let Ok(command) = self.commands.try_recv() {
@@ -69,25 +70,20 @@ impl Conversation {
                 self.driver.command(command)?;
             }
             let seen = self.feed.rest()?;
-            take(&seen, view, tally, person);
-            if let Some(view) = view.text() {
+            take(&seen, &mut front.view, tally, &mut front.person);
+            if let Some(view) = front.view.text() {
                 view.screen.clear_progress();
             }
             if !more {
                 let ending = outcome?;
-                view.check()?;
+                front.view.check()?;
                 return Ok(ending);
             }
         }
     }
 
-    async fn until_idle(
-        &mut self,
-        view: &mut View,
-        tally: &mut Tally,
-        person: &mut Person,
-        signals: &mut Signals,
-    ) -> Result<Ending> {
+    async fn until_idle(&mut self, front: &mut Front, tally: &mut Tally) -> Result<Ending> {
+        let Front { view, person, signals } = front;
         let Self { driver, feed, sender, commands } = self;
         let mut running = std::pin::pin!(driver.run(commands, Until::Idle));
         let mut ticks = interval(TICK);

@@ -15,6 +15,7 @@ use stele_testkit::{Behaviour, Pace, Say, Script, Server};
 
 use crate::args::{DemoArgs, Global, SessionArgs};
 use crate::commands::{cache, run, sessions};
+use crate::drive::Front;
 use crate::error::{CommandError, Result};
 use crate::feed::records;
 use crate::output;
@@ -71,15 +72,15 @@ pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Resul
             schema: None,
             skipped: setup.config.skipped.clone(),
         };
-        let mut view = run::view(&setup, &args.output, tools, false);
-        if let (Some(text), false) = (view.text(), args.output.quiet) {
+        let view = run::view(&setup, &args.output, tools, false);
+        let mut front = Front { view, person: Person::nobody(), signals: run::signals()? };
+        if let (Some(text), false) = (front.view.text(), args.output.quiet) {
             text.warn(&format!("{} {}\n{} {PROMPT}\n", style.dim("folder"), setup.folder.display(), style.bold(">")));
         }
-        let mut signals = run::signals()?;
-        let mut outcome = run::execute(&agent, plan, &mut view, &mut Person::nobody(), &mut signals).await;
+        let mut outcome = run::execute(&agent, plan, &mut front).await;
         // The model goes away with this process, so that nobody is told to go on with this session.
         let session = if args.output.json { None } else { outcome.result.session.take() };
-        let exit = run::finish(&setup, &args.output, view, outcome)?;
+        let exit = run::finish(&setup, &args.output, &mut front.view, outcome)?;
         if let (false, Some(session)) = (args.output.quiet, session) {
             let session = agent.store().resolve(&session)?;
             output::print(&report(agent.store(), &session, &setup.folder, style)?)?;

@@ -11,7 +11,7 @@ use stele_store::Filter;
 
 use crate::args::{LimitArgs, SessionArgs};
 use crate::commands::{cache, run};
-use crate::drive::{Conversation, Ending};
+use crate::drive::{Conversation, Ending, Front};
 use crate::error::{CommandError, Kind, Result};
 use crate::output::View;
 use crate::person::{Person, PersonEvent, Typing};
@@ -22,7 +22,6 @@ use crate::render::text::{Choice, TextView};
 use crate::render::{time, timeline};
 use crate::sessions::{self, Wanted, Which};
 use crate::setup::{self, Setup};
-use crate::signals::Signals;
 use crate::tally::Tally;
 
 const HELP: &str = "\
@@ -60,9 +59,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
             setup,
             conversation: open(&agent, &which, setup, &wanted)?,
             tally: Tally::default(),
-            view: View::Text(Box::new(text)),
-            person,
-            signals: run::signals()?,
+            front: Front { view: View::Text(Box::new(text)), person, signals: run::signals()? },
             limits: args.limits.clone(),
             agent,
         };
@@ -83,9 +80,7 @@ struct Line<'a> {
     agent: Arc<Agent>,
     conversation: Conversation,
     tally: Tally,
-    view: View,
-    person: Person,
-    signals: Signals,
+    front: Front,
     limits: LimitArgs,
 }
 
@@ -98,7 +93,7 @@ enum Next {
 
 impl Line<'_> {
     fn say(&mut self, text: &str) {
-        if let Some(view) = self.view.text() {
+        if let Some(view) = self.front.view.text() {
             view.warn(text);
         }
     }
@@ -113,7 +108,7 @@ impl Line<'_> {
         let turns = plural(state.counters().turns, "turn");
         self.tally = Tally::beginning_at(state);
         let went = if *which == Which::New { String::new() } else { format!(" · {turns} before") };
-        if let Some(view) = self.view.text() {
+        if let Some(view) = self.front.view.text() {
             view.folder = Path::new(&folder).to_owned();
             let style = view.screen.style;
             let line = format!(
@@ -136,21 +131,21 @@ impl Line<'_> {
             return Ok(130);
         }
         loop {
-            if self.person.is_gone() {
+            if self.front.person.is_gone() {
                 return Ok(self.leave());
             }
-            if let Some(view) = self.view.text() {
+            if let Some(view) = self.front.view.text() {
                 let prompt = view.screen.style.cyan("> ");
                 view.screen.prompt(&prompt);
             }
             let line = tokio::select! {
                 biased;
-                _ = self.signals.next() => {
+                _ = self.front.signals.next() => {
                     return Ok(self.leave());
                 }
-                event = self.person.event() => match event {
+                event = self.front.person.event() => match event {
                     PersonEvent::Line(line) => {
-                        if let Some(view) = self.view.text() {
+                        if let Some(view) = self.front.view.text() {
                             view.screen.answered();
                         }
                         line
@@ -194,14 +189,14 @@ impl Line<'_> {
 
     /// Ends the prompt's line, so that the shell's prompt has one of its own.
     fn leave(&mut self) -> u8 {
-        if let Some(view) = self.view.text() {
+        if let Some(view) = self.front.view.text() {
             view.screen.leave_prompt();
         }
         0
     }
 
     fn complain(&mut self, error: &CommandError) {
-        if let Some(view) = self.view.text() {
+        if let Some(view) = self.front.view.text() {
             view.screen.end_line();
             view.screen.clear_progress();
         }
@@ -212,8 +207,7 @@ impl Line<'_> {
         let before = self.tally.clone();
         let limits: TurnLimits = run::limits(&self.limits, self.setup.config.turn_limits);
         self.conversation.driver.command(Command::Prompt { text, source: Source::Person, limits })?;
-        let Self { conversation, view, tally, person, signals, .. } = self;
-        let ending = conversation.go_on(view, tally, person, signals).await?;
+        let ending = self.conversation.go_on(&mut self.front, &mut self.tally).await?;
         if ending == Ending::AtOnce {
             return Ok(Next::Leave);
         }
@@ -227,7 +221,7 @@ impl Line<'_> {
         if files > 0 {
             line.push_str(&format!(" · {} changed in this session", plural(files as u64, "file")));
         }
-        if let Some(view) = self.view.text() {
+        if let Some(view) = self.front.view.text() {
             let line = view.screen.style.dim(&line);
             view.warn(&line);
         }

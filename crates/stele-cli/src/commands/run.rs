@@ -10,7 +10,7 @@ use stele_core::{By, CallStage, EndReason, Mode, Source, Tool};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::{Global, LimitArgs, OutputArgs, RunArgs};
-use crate::drive::{Conversation, Ending};
+use crate::drive::{Conversation, Ending, Front};
 use crate::error::{CommandError, ErrorJson, Kind, Result};
 use crate::output::{JsonView, View};
 use crate::person::{Pending, Person, Question, Typing};
@@ -70,7 +70,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
     let schema = args.output_schema.as_deref().map(Schema::read).transpose()?;
     let setup = Setup::new(environment, global, &args.session)?;
     let routes = setup.routes()?;
-    let (approvals, ask, mut person) = person(&args.output);
+    let (approvals, ask, person) = person(&args.output);
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
         let routes = with_local(routes).await?;
@@ -87,10 +87,10 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
             schema,
             skipped: setup.config.skipped.clone(),
         };
-        let mut signals = signals()?;
-        let mut view = view(&setup, &args.output, tools, plan.schema.is_some());
-        let outcome = execute(&agent, plan, &mut view, &mut person, &mut signals).await;
-        finish(&setup, &args.output, view, outcome)
+        let view = view(&setup, &args.output, tools, plan.schema.is_some());
+        let mut front = Front { view, person, signals: signals()? };
+        let outcome = execute(&agent, plan, &mut front).await;
+        finish(&setup, &args.output, &mut front.view, outcome)
     });
     // Nothing that is left over is waited for.
     runtime.shutdown_background();
@@ -165,13 +165,7 @@ pub fn view(setup: &Setup, output: &OutputArgs, tools: Vec<Arc<dyn Tool>>, hold_
 }
 
 /// Does it. Whatever happens there is an outcome.
-pub async fn execute(
-    agent: &Arc<Agent>,
-    mut plan: Plan,
-    view: &mut View,
-    person: &mut Person,
-    signals: &mut Signals,
-) -> Outcome {
+pub async fn execute(agent: &Arc<Agent>, mut plan: Plan, front: &mut Front) -> Outcome {
     let policy = if plan.prompts.is_none() { OpenPolicy::Continue } else { OpenPolicy::Close };
     let opened = sessions::open(agent, &plan.which, policy, &plan.folder, plan.mode, &plan.wanted);
     let mut conversation = match opened {
@@ -184,8 +178,8 @@ pub async fn execute(
         ending: Ending::Idle,
         schema_faults: None,
     };
-    seed(&conversation, agent, view, person);
-    let error = run.prompts(&mut conversation, &mut plan, view, person, signals).await.err();
+    seed(&conversation, agent, front);
+    let error = run.prompts(&mut conversation, &mut plan, front).await.err();
     let error = error.map(|error| if run.tally.attempts > 0 { error.after_work() } else { error });
     run.outcome(agent, &conversation, plan.skipped, error)
 }
@@ -197,7 +191,8 @@ fn failed_to_start(error: CommandError, skipped: Vec<String>) -> Outcome {
 }
 
 /// Calls that are open in the log are known to the view, and a question that was left is asked again.
-fn seed(conversation: &Conversation, agent: &Arc<Agent>, view: &mut View, person: &mut Person) {
+fn seed(conversation: &Conversation, agent: &Arc<Agent>, front: &mut Front) {
+    let Front { view, person, .. } = front;
     let state = conversation.driver.state();
     if let (View::Text(text), Some(session)) = (&mut *view, state.session()) {
         text.folder = Path::new(&session.cwd).to_owned();
@@ -225,21 +220,14 @@ struct Run {
 }
 
 impl Run {
-    async fn prompts(
-        &mut self,
-        conversation: &mut Conversation,
-        plan: &mut Plan,
-        view: &mut View,
-        person: &mut Person,
-        signals: &mut Signals,
-    ) -> Result<()> {
+    async fn prompts(&mut self, conversation: &mut Conversation, plan: &mut Plan, front: &mut Front) -> Result<()> {
         if plan.prompts.is_none() {
-            self.ending = conversation.go_on(view, &mut self.tally, person, signals).await?;
+            self.ending = conversation.go_on(front, &mut self.tally).await?;
             return Ok(());
         }
         while let Some(prompt) = tokio::select! {
             biased;
-            _ = signals.next() => {
+            _ = front.signals.next() => {
                 // Between two prompts nothing is open that would have to be ended.
                 self.ending = Ending::AtOnce;
                 return Ok(());
@@ -248,13 +236,13 @@ impl Run {
         } {
             let prompt = prompt?;
             let text = plan.schema.as_ref().map_or(prompt.clone(), |schema| schema.ask(&prompt));
-            self.say(text, Source::Person, plan.limits, conversation, view, person, signals).await?;
+            self.say(text, Source::Person, plan.limits, conversation, front).await?;
             if let Some(schema) = plan.schema.as_ref().filter(|_| self.goes_on()) {
                 self.structured = None;
                 self.schema_faults = None;
                 if let Err(faults) = schema.check(&self.tally.text) {
                     let again = schema.ask_again(&faults);
-                    self.say(again, Source::System, plan.limits, conversation, view, person, signals).await?;
+                    self.say(again, Source::System, plan.limits, conversation, front).await?;
                 }
                 match schema.check(&self.tally.text) {
                     Ok(value) => self.structured = Some(value),
@@ -268,19 +256,16 @@ impl Run {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)] // what a turn needs, passed through
     async fn say(
         &mut self,
         text: String,
         source: Source,
         limits: TurnLimits,
         conversation: &mut Conversation,
-        view: &mut View,
-        person: &mut Person,
-        signals: &mut Signals,
+        front: &mut Front,
     ) -> Result<()> {
         conversation.driver.command(Command::Prompt { text, source, limits })?;
-        self.ending = conversation.go_on(view, &mut self.tally, person, signals).await?;
+        self.ending = conversation.go_on(front, &mut self.tally).await?;
         Ok(())
     }
 
@@ -383,9 +368,9 @@ pub fn nothing_ran(error: &CommandError) -> RunResult {
 }
 
 /// Writes the end: the summary or the last line, and what went wrong.
-pub fn finish(setup: &Setup, output: &OutputArgs, mut view: View, outcome: Outcome) -> Result<u8> {
+pub fn finish(setup: &Setup, output: &OutputArgs, view: &mut View, outcome: Outcome) -> Result<u8> {
     let closed = outcome.error.as_ref().is_some_and(|error| error.kind == Kind::Closed);
-    if let View::Text(text) = &mut view {
+    if let View::Text(text) = &mut *view {
         if let Some(structured) = &outcome.result.structured {
             text.screen.answer(&format!("{structured}\n"));
         }

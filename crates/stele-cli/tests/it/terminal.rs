@@ -223,3 +223,35 @@ fn colours_are_a_terminals_unless_they_are_not_wanted() {
     let piped = Done::of(place.with(&server, ["run", "--color", "always", "x"]));
     assert!(piped.err.contains("\u{1b}[36m"), "{piped:?}");
 }
+
+#[test]
+fn a_question_that_was_left_is_asked_again() {
+    let place = Place::new();
+    let server = server(makes_a_file());
+    let mut terminal = Terminal::start(place.with(&server, ["run", "make it"]));
+    terminal.wait_for("[n]o");
+    drop(terminal);
+    let id = place.sessions().remove(0);
+    let mut terminal = Terminal::start(place.with(&server, ["run", "--resume", &id]));
+    terminal.wait_for("always allows bash(touch made) in this session");
+    terminal.wait_for("[n]o");
+    terminal.type_line("yes");
+    terminal.wait_for("All done.");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    assert!(place.folder().join("made").exists());
+    place.assert_clean();
+}
+
+#[test]
+fn whoever_leaves_at_a_question_has_not_said_yes() {
+    let place = Place::new();
+    let server = server(makes_a_file());
+    let mut terminal = Terminal::start(place.with(&server, ["run", "make it"]));
+    terminal.wait_for("[n]o");
+    terminal.screen.write_all(&[4]).unwrap();
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    assert!(!place.folder().join("made").exists());
+    assert!(String::from_utf8_lossy(&server.requests()[1].body).contains("left without an answer"));
+}
