@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stele_core::{
-    Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, Call, CallId, Effects,
-    EpochReason, Event, Failure, FailureCode, Hash, InboxQueued, Invocation, ModeSet, ModelSet, Part, Phase, Purpose,
-    Record, RequestFailed, RequestRetried, RequestSent, SessionId, Source, State, Target, Text, TodoSet, ToolCalled,
-    ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, TurnCancel, Verdict, owed,
+    Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, Call, CallId, CallStage,
+    Effects, EpochReason, Event, Failure, FailureCode, Hash, InboxQueued, Invocation, ModeSet, ModelSet, Part, Phase,
+    Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId, Source, State, Target, Text, TodoSet,
+    ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, TurnCancel, Verdict, owed,
     partial_answer, retry,
 };
 use stele_guard::Workspace;
@@ -172,7 +172,10 @@ impl Driver {
             Command::Cancel { by } if self.state.turn().is_some() => self.append(TurnCancel { by }),
             Command::Cancel { .. } => Ok(()),
             Command::Decide { call, by, outcome } => {
-                let asked = self.in_flight.remove(&Action::Ask { call }.key()).is_some();
+                // The log says whether it was asked: a resumed question may be answered before it is in flight.
+                self.in_flight.remove(&Action::Ask { call }.key());
+                let calls = self.state.step().map_or(&[][..], |step| &step.calls);
+                let asked = calls.iter().any(|open| open.call == call && open.stage == CallStage::Asked);
                 if asked { self.append(ApprovalDecided { call, by, outcome }) } else { Ok(()) }
             }
             Command::SetMode { mode, by } => {
