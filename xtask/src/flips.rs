@@ -60,7 +60,13 @@ pub fn main(stele: &Path, seed: u64) -> Result<ExitCode> {
     open(&copy.path().join("data"))?.execute("DELETE FROM records WHERE id = ?1", [last])?;
     let (exit, said) = verify(&stage, copy.path(), &id)?;
     judge(Damage { what: "the last record removed".to_owned(), names: format!("record {} ", last & SEQ) }, exit, &said);
-    crate::say(&format!("{} records, {} blobs, 1 removal: {} of {} damages named", records.len(), blobs.len(), found.0, found.1));
+    crate::say(&format!(
+        "{} records, {} blobs, 1 removal: {} of {} damages named",
+        records.len(),
+        blobs.len(),
+        found.0,
+        found.1
+    ));
     for line in &missed {
         crate::say(&format!("✗ {line}"));
     }

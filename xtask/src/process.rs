@@ -44,7 +44,8 @@ pub fn measure(command: &mut Command, begun: impl FnOnce(u32)) -> Result<Measure
     let child_faults = faults_of_children(pid)?;
     let status = child.wait()?;
     let cpu = children_cpu()?.saturating_sub(before);
-    let left_behind = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT).is_ok();
+    let left_behind =
+        waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT).is_ok();
     Ok(Measured { started, ended, status, cpu, child_faults, left_behind })
 }
 

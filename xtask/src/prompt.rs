@@ -121,7 +121,8 @@ mod tests {
             }
             json!({"tools": [{"name": "t"}], "system": [block], "messages": [{"role": "user", "content": [block]}]})
         };
-        let (plain, marked) = (pieces(Wire::AnthropicMessages, &text(false)), pieces(Wire::AnthropicMessages, &text(true)));
+        let (plain, marked) =
+            (pieces(Wire::AnthropicMessages, &text(false)), pieces(Wire::AnthropicMessages, &text(true)));
         assert_eq!(plain, marked);
         let parts: Vec<Part> = plain.iter().map(|piece| piece.part).collect();
         assert_eq!(parts, [Part::Tool, Part::System, Part::Message, Part::Message]);

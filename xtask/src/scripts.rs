@@ -126,9 +126,8 @@ pub fn with_effects(outside: &Path) -> Script {
         let line = format!("{before}; {work} && echo {marker} >> '{markers}'; {after}");
         Say::call("bash", &json!({"command": line}))
     };
-    let edit = |old: &str, new: &str| {
-        Say::call("edit", &json!({"path": "src/lib.rs", "edits": [{"old": old, "new": new}]}))
-    };
+    let edit =
+        |old: &str, new: &str| Say::call("edit", &json!({"path": "src/lib.rs", "edits": [{"old": old, "new": new}]}));
     let [one, two, three, four] = MARKERS;
     let steps = [
         read("README.md", 1).and_call("grep", &json!({"pattern": "binary_search", "path": "src"})),

@@ -151,11 +151,24 @@ impl<'a> Grower<'a> {
         let producer = self.state.producer().context("no model was chosen")?;
         let stop = if last { Stop::End } else { Stop::ToolCalls };
         let usage_raw = Some(raw.to_string().into());
-        self.append(AssistantMessage { attempt, producer, content, stop, usage: Some(usage), usage_raw, interrupted: false })?;
+        self.append(AssistantMessage {
+            attempt,
+            producer,
+            content,
+            stop,
+            usage: Some(usage),
+            usage_raw,
+            interrupted: false,
+        })?;
         for call in first..first + calls {
             let (name, arguments) = self.call(call);
             let vendor_id = Some(format!("toolu_{:020}", call));
-            self.append(ToolCalled { call: CallId(call), vendor_id, name: name.to_owned(), arguments: arguments.into() })?;
+            self.append(ToolCalled {
+                call: CallId(call),
+                vendor_id,
+                name: name.to_owned(),
+                arguments: arguments.into(),
+            })?;
         }
         Ok(())
     }
@@ -174,7 +187,10 @@ impl<'a> Grower<'a> {
                 let item = json!({"text": format!("do part {number}"), "status": "pending"});
                 ("todo", json!({"items": [item]}).to_string())
             }
-            _ => ("bash", json!({"command": format!("cargo test --package part{} -- case{number}", number % 40)}).to_string()),
+            _ => (
+                "bash",
+                json!({"command": format!("cargo test --package part{} -- case{number}", number % 40)}).to_string(),
+            ),
         }
     }
 
@@ -206,7 +222,9 @@ impl<'a> Grower<'a> {
         let mut bytes = usize::try_from(bytes)?;
         let path = || format!("/work/src/file{}.rs", call.0 % 400);
         match name.as_str() {
-            "bash" => meta.process = Some(ProcessMeta { exit: Some(0), output_bytes: bytes as u64, ..ProcessMeta::default() }),
+            "bash" => {
+                meta.process = Some(ProcessMeta { exit: Some(0), output_bytes: bytes as u64, ..ProcessMeta::default() })
+            }
             "edit" => {
                 let diff = Some(self.random.text(600).into());
                 let hash = Some(Hash::of(&call.0.to_le_bytes()));

@@ -19,8 +19,14 @@ pub fn run(_stele: &Path) -> Result<Vec<Figure>> {
     }
     let wall = (measured.ended - measured.started).as_secs_f64();
     Ok(vec![
-        Figure::of("build", "cold build, CPU", "s", &[measured.cpu.as_secs_f64()], "cargo build --release into an empty folder: user and system time of all its processes")
-            .bar(Bar::Most(500.0)),
+        Figure::of(
+            "build",
+            "cold build, CPU",
+            "s",
+            &[measured.cpu.as_secs_f64()],
+            "cargo build --release into an empty folder: user and system time of all its processes",
+        )
+        .bar(Bar::Most(500.0)),
         Figure::of("build", "cold build, wall", "s", &[wall], "the same; depends on cores and on what else runs"),
     ])
 }

@@ -47,7 +47,13 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
     for n in [10, 100, 990] {
         let (cpu, kib) = at(n);
         let what = format!("CPU of step {n} ({kib:.0} KiB sent)");
-        figures.push(Figure::of("growth", what, "ms", &cpu, "time of all its threads between two requests of one run of 1,000 steps"));
+        figures.push(Figure::of(
+            "growth",
+            what,
+            "ms",
+            &cpu,
+            "time of all its threads between two requests of one run of 1,000 steps",
+        ));
     }
     let ((early, small), (late, large)) = (at(10), at(990));
     let middle = |mut values: Vec<f64>| {
@@ -56,8 +62,14 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
     };
     let per_mib = (middle(late) - middle(early)) / ((large - small) / 1024.0);
     figures.push(
-        Figure::of("growth", "CPU for each further MiB of request", "ms", &[per_mib], "what step 990 costs more than step 10, by what it sends more")
-            .bar(Bar::Most(5.0)),
+        Figure::of(
+            "growth",
+            "CPU for each further MiB of request",
+            "ms",
+            &[per_mib],
+            "what step 990 costs more than step 10, by what it sends more",
+        )
+        .bar(Bar::Most(5.0)),
     );
     Ok(figures)
 }

@@ -8,9 +8,9 @@ use anyhow::{Result, bail};
 use stele_core::Wire;
 
 use crate::figure::{Bar, Figure};
+use crate::process::peak_of;
 use crate::scripts;
 use crate::stage::Stage;
-use crate::process::peak_of;
 
 const RUNS: usize = 5;
 /// Turns of the long run, and steps in each: together 1,000.
@@ -31,8 +31,14 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
     }
     Ok(vec![
         Figure::of("memory", "peak of 12 steps", "MiB", &short, "ru_maxrss of the process").bar(Bar::Most(20.0)),
-        Figure::of("memory", "peak of 1,000 steps", "MiB", &[long], "the same; five prompts of 200 steps in one process")
-            .bar(Bar::Most(60.0)),
+        Figure::of(
+            "memory",
+            "peak of 1,000 steps",
+            "MiB",
+            &[long],
+            "the same; five prompts of 200 steps in one process",
+        )
+        .bar(Bar::Most(60.0)),
     ])
 }
 

@@ -25,9 +25,15 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
 fn stability(stele: &Path, wire: Wire) -> Result<Vec<Figure>> {
     let stage = Stage::new(stele, wire, scripts::twelve_and_three())?;
     stage.measure(&mut stage.run(&[scripts::PROMPT]))?;
-    stage.measure(stage.run(&["--continue", scripts::SECOND_PROMPT]).env("LANG", "de_DE.UTF-8").env("TZ", "Asia/Tokyo"))?;
-    let prompts: Vec<String> =
-        stage.server.requests().iter().map(|request| Ok(prompt::joined(&pieces(wire, request)?))).collect::<Result<_>>()?;
+    stage.measure(
+        stage.run(&["--continue", scripts::SECOND_PROMPT]).env("LANG", "de_DE.UTF-8").env("TZ", "Asia/Tokyo"),
+    )?;
+    let prompts: Vec<String> = stage
+        .server
+        .requests()
+        .iter()
+        .map(|request| Ok(prompt::joined(&pieces(wire, request)?)))
+        .collect::<Result<_>>()?;
     if prompts.len() != 15 {
         bail!("{} requests where 15 were expected", prompts.len());
     }
@@ -41,8 +47,14 @@ fn stability(stele: &Path, wire: Wire) -> Result<Vec<Figure>> {
     let least = shares.iter().copied().fold(100.0, f64::min);
     let what = format!("prefix kept, worst of 14 pairs, {wire}");
     Ok(vec![
-        Figure::of("prefix", what, "%", &[least], "12 steps, then 3 in another process, language and time zone; bytes of the prompt in the wire's order")
-            .bar(Bar::Least(100.0)),
+        Figure::of(
+            "prefix",
+            what,
+            "%",
+            &[least],
+            "12 steps, then 3 in another process, language and time zone; bytes of the prompt in the wire's order",
+        )
+        .bar(Bar::Least(100.0)),
     ])
 }
 
@@ -57,7 +69,8 @@ fn fixed(stele: &Path, wire: Wire) -> Result<Vec<Figure>> {
         Ok(prompt::before(&pieces, prompt).to_vec())
     };
     let here = first("empty", "Say hello to everybody here.", "UTC", "C")?;
-    let there = first("a folder/with another/name and more", "Count to three, slowly.", "Pacific/Kiritimati", "tr_TR.UTF-8")?;
+    let there =
+        first("a folder/with another/name and more", "Count to three, slowly.", "Pacific/Kiritimati", "tr_TR.UTF-8")?;
     let bytes = |pieces: &[Piece], wanted: &[Part]| -> f64 {
         pieces.iter().filter(|piece| wanted.contains(&piece.part)).map(|piece| piece.bytes.len()).sum::<usize>() as f64
     };
@@ -71,10 +84,25 @@ fn fixed(stele: &Path, wire: Wire) -> Result<Vec<Figure>> {
     let how = "as JSON, in the first request of an empty folder";
     let between = "two folders, prompts, time zones and languages";
     Ok(vec![
-        Figure::of("prefix", format!("tools and system, {wire}"), "B", &[bytes(&here, &[Part::Tool, Part::System])], how).bar(Bar::Most(8192.0)),
+        Figure::of(
+            "prefix",
+            format!("tools and system, {wire}"),
+            "B",
+            &[bytes(&here, &[Part::Tool, Part::System])],
+            how,
+        )
+        .bar(Bar::Most(8192.0)),
         Figure::of("prefix", format!("tools, system and preface, {wire}"), "B", &[all], how).bar(Bar::Most(9216.0)),
-        Figure::of("prefix", format!("tools and system the same elsewhere (1: yes), {wire}"), "", &[same], between).bar(Bar::Least(1.0)),
-        Figure::of("prefix", format!("bytes before the prompt that differ elsewhere, {wire}"), "B", &[differs], between).bar(Bar::Most(1500.0)),
+        Figure::of("prefix", format!("tools and system the same elsewhere (1: yes), {wire}"), "", &[same], between)
+            .bar(Bar::Least(1.0)),
+        Figure::of(
+            "prefix",
+            format!("bytes before the prompt that differ elsewhere, {wire}"),
+            "B",
+            &[differs],
+            between,
+        )
+        .bar(Bar::Most(1500.0)),
     ])
 }
 

@@ -37,13 +37,30 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
     }
     let open_peak = peak_of(&stage.run(&["--resume", id.as_str()]), Stdio::null(), stage.root())? as f64 / 1024.0;
     let peak = peak_of(&stage.run(&["--resume", id.as_str(), "Go on."]), Stdio::null(), stage.root())? as f64 / 1024.0;
-    let what = format!("{} records, {:.0} MB, request of {:.0} MB", size.records, size.megabytes(), size.request_bytes as f64 / 1e6);
+    let what = format!(
+        "{} records, {:.0} MB, request of {:.0} MB",
+        size.records,
+        size.megabytes(),
+        size.request_bytes as f64 / 1e6
+    );
     Ok(vec![
-        Figure::of("resume", "open with nothing to do", "ms", &opens, "process start to process gone of a resume without a prompt, of the same session")
-            .bar(Bar::Most(250.0)),
+        Figure::of(
+            "resume",
+            "open with nothing to do",
+            "ms",
+            &opens,
+            "process start to process gone of a resume without a prompt, of the same session",
+        )
+        .bar(Bar::Most(250.0)),
         Figure::of("resume", "peak of the same", "MiB", &[open_peak], "ru_maxrss of the process").bar(Bar::Most(80.0)),
-        Figure::of("resume", format!("resume → first request ({what})"), "ms", &times, "process start to the request being read whole by the server")
-            .bar(Bar::Most(250.0)),
+        Figure::of(
+            "resume",
+            format!("resume → first request ({what})"),
+            "ms",
+            &times,
+            "process start to the request being read whole by the server",
+        )
+        .bar(Bar::Most(250.0)),
         Figure::of("resume", "peak of the resume", "MiB", &[peak], "ru_maxrss of the process").bar(Bar::Most(80.0)),
     ])
 }

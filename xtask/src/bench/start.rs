@@ -26,10 +26,22 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
         }
     }
     Ok(vec![
-        Figure::of("start", "start → first request", "ms", &starts, "process start to the request being read whole by the server; the database is there")
-            .bar(Bar::Most(25.0)),
-        Figure::of("start", "last reply → process gone", "ms", &exits, "the last request being there to the process being dead: the server's answer is in it")
-            .bar(Bar::Most(10.0)),
+        Figure::of(
+            "start",
+            "start → first request",
+            "ms",
+            &starts,
+            "process start to the request being read whole by the server; the database is there",
+        )
+        .bar(Bar::Most(25.0)),
+        Figure::of(
+            "start",
+            "last reply → process gone",
+            "ms",
+            &exits,
+            "the last request being there to the process being dead: the server's answer is in it",
+        )
+        .bar(Bar::Most(10.0)),
         Figure::of("start", "CPU of a run of one step", "ms", &cpu, "user and system time of the process"),
     ])
 }

@@ -35,7 +35,8 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
     let (small, large) = (rates.first().copied().unwrap_or(f64::NAN), rates.last().copied().unwrap_or(f64::NAN));
     figures.push(Figure::of("verify", "verify: chain and requests", "MB/s", &[large], "of the largest session"));
     figures.push(
-        Figure::of("verify", "verify: cost a byte, largest to smallest", "×", &[small / large], "1 is linear").bar(Bar::Most(1.5)),
+        Figure::of("verify", "verify: cost a byte, largest to smallest", "×", &[small / large], "1 is linear")
+            .bar(Bar::Most(1.5)),
     );
     Ok(figures)
 }

@@ -168,8 +168,7 @@ impl Case {
             }
             Self::MidStream { step, pause_ms, .. } => {
                 let mut child = command.stdout(Stdio::null()).spawn()?;
-                let arrived =
-                    || Ok(stage.server.requests().iter().any(|request| request.step == Some(step)));
+                let arrived = || Ok(stage.server.requests().iter().any(|request| request.step == Some(step)));
                 wait_until(&mut child, arrived)?;
                 std::thread::sleep(Duration::from_millis(pause_ms));
                 kill(&mut child)

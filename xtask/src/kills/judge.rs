@@ -96,7 +96,9 @@ pub fn judge(stage: &Stage, outside: &Path, undisturbed: &Undisturbed, wrong: &m
         }
     }
     wrong.extend(
-        now.keys().filter(|path| !undisturbed.files.contains_key(*path)).map(|path| format!("{} is new", path.display())),
+        now.keys()
+            .filter(|path| !undisturbed.files.contains_key(*path))
+            .map(|path| format!("{} is new", path.display())),
     );
     let unknown = unknown_outcomes(&records(stage)?);
     markers(&fs::read_to_string(outside.join("markers"))?, &unknown, wrong);

@@ -94,7 +94,10 @@ fn report(done: &[(Case, Result<Died>)]) -> bool {
         crate::say(&format!("| {last} | {kind} | {times} | {good} | {told} |"));
     }
     let good = done.iter().filter(|(_, died)| died.as_ref().is_ok_and(|died| died.wrong.is_empty())).count();
-    crate::say(&format!("\n{} kills, {good} as they should be; the last process of a killed run was gone after at most {slowest} ms", done.len()));
+    crate::say(&format!(
+        "\n{} kills, {good} as they should be; the last process of a killed run was gone after at most {slowest} ms",
+        done.len()
+    ));
     for what in &wrong {
         crate::say(&format!("✗ {what}"));
     }
