@@ -223,7 +223,7 @@ fn steer(line: &str, view: &mut View, tally: &Tally, sender: &mpsc::UnboundedSen
     let Some(view) = view.text() else { return };
     match line.trim() {
         "" => {}
-        "/cost" => view.warn(&format!("cost so far: {}", crate::render::money::cost(tally.cost()))),
+        "/cost" => view.warn(&format!("cost so far: {}", crate::render::money::cost(tally.account.cost()))),
         command if command.starts_with('/') => {
             view.warn("only /cost works while a turn runs; Ctrl-C stops it");
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stele_core::{
-    ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Micros, Millis, Price, Record, State, Text, Usage,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Millis, Record, State, Text,
 };
 
 /// What became of a file over a run.
@@ -35,11 +35,8 @@ pub struct Tally {
     pub steps: u64,
     pub attempts: u64,
     pub executions: u64,
-    pub usage: Usage,
-    /// True when an attempt brought output and reported nothing.
-    pub usage_incomplete: bool,
-    cost: Cost,
-    price: Option<Price>,
+    /// Tokens and money.
+    pub account: Account,
     pub files: BTreeMap<String, ChangedFile>,
     pub refused: Vec<RefusedCall>,
     /// Text of the last answer.
@@ -58,19 +55,11 @@ struct Gate {
     always: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Cost {
-    /// Nothing was sent yet.
-    #[default]
-    Nothing,
-    Known(u64),
-    Unknown,
-}
-
 impl Tally {
     /// A fold that begins where a session stands.
     pub fn beginning_at(state: &State) -> Self {
-        let mut tally = Self { price: state.epoch().and_then(|epoch| epoch.price), ..Self::default() };
+        let price = state.epoch().and_then(|epoch| epoch.price);
+        let mut tally = Self { account: Account::priced(price), ..Self::default() };
         // A resumed turn has calls that were gated before.
         for call in state.step().iter().flat_map(|step| &step.calls) {
             if let Some(record) = state.call(call.call) {
@@ -80,31 +69,20 @@ impl Tally {
         tally
     }
 
-    /// What the run cost so far; unknown as soon as one attempt could not be priced.
-    pub fn cost(&self) -> Option<Micros> {
-        match self.cost {
-            Cost::Nothing => Some(Micros(0)),
-            Cost::Known(micros) => Some(Micros(micros)),
-            Cost::Unknown => None,
-        }
-    }
-
     /// Share of the input that was read from the provider's cache.
     pub fn hit_rate(&self) -> Option<f64> {
-        self.usage.hit_rate()
+        self.account.usage().hit_rate()
     }
 
     /// Takes one record.
     pub fn fold(&mut self, record: &Record) {
         self.started.get_or_insert(record.ts);
         self.ended = Some(record.ts);
+        self.account.fold(record);
         match &record.event {
-            Event::EpochOpened(opened) => self.price = opened.price,
             Event::StepStarted(_) => self.steps += 1,
             Event::RequestSent(_) => self.attempts += 1,
-            Event::RequestFailed(failed) => self.report(failed.failure.usage.as_ref(), failed.failure.output),
             Event::AssistantMessage(message) => {
-                self.report(message.usage.as_ref(), !message.content.is_empty());
                 let texts = message.content.iter().filter_map(|block| match block {
                     Block::Text { text, .. } => Some(Text::as_str(text)),
                     _ => None,
@@ -131,24 +109,6 @@ impl Tally {
             Event::TurnEnded(ended) => self.end = Some(ended.reason.clone()),
             _ => {}
         }
-    }
-
-    /// Counts what an attempt reported. One that brought something and reported nothing makes the cost unknown.
-    fn report(&mut self, usage: Option<&Usage>, answered: bool) {
-        let Some(usage) = usage.filter(|usage| !usage.is_unknown()) else {
-            if answered {
-                self.cost = Cost::Unknown;
-                self.usage_incomplete = true;
-            }
-            return;
-        };
-        self.usage.add(usage);
-        let priced = self.price.and_then(|price| price.of(usage));
-        self.cost = match (self.cost, priced) {
-            (Cost::Nothing, Some(micros)) => Cost::Known(micros.0),
-            (Cost::Known(sum), Some(micros)) => Cost::Known(sum.saturating_add(micros.0)),
-            _ => Cost::Unknown,
-        };
     }
 
     fn refuse(&mut self, call: CallId) {
@@ -187,7 +147,7 @@ pub fn allow_with(tool: &str, always: Option<&str>) -> String {
 mod tests {
     use stele_core::{
         ApprovalDecided, AssistantMessage, By, Effects, FileMeta, Producer, ResultMeta, Seq, Stop, ToolCalled,
-        ToolGated, ToolResult, Verdict, Wire,
+        ToolGated, ToolResult, Usage, Verdict, Wire,
     };
 
     use super::*;
@@ -215,13 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_without_a_price_makes_the_cost_unknown_for_good() {
+    fn the_last_text_and_the_coverage_are_kept() {
         let usage = Usage { fresh: Some(10), output: Some(1), ..Usage::default() };
         let tally = fold(vec![answer(Some(usage)), answer(Some(usage))]);
-        assert_eq!(tally.cost(), None);
-        assert_eq!(tally.usage.fresh, Some(20));
-        assert_eq!(Tally::default().cost(), Some(Micros(0)));
-        assert!(fold(vec![answer(None)]).usage_incomplete);
+        assert_eq!(tally.account.usage().fresh, Some(20));
+        let coverage = fold(vec![answer(None)]).account.coverage();
+        assert_eq!((coverage.known, coverage.attempts), (0, 1));
         assert_eq!(tally.text, "hello");
     }
 
@@ -259,14 +218,5 @@ mod tests {
             fold(vec![result(FileAction::Read, 9), result(FileAction::Created, 3), result(FileAction::Changed, 2)]);
         let file = &tally.files["/a"];
         assert_eq!((file.action, file.added, file.removed), (FileAction::Created, 5, 2));
-    }
-
-    #[test]
-    fn a_price_prices() {
-        let price = Price { input: Some(1_000_000), output: Some(2_000_000), ..Price::default() };
-        let usage = Usage { fresh: Some(10), output: Some(1), ..Usage::default() };
-        let mut tally = Tally { price: Some(price), ..Tally::default() };
-        tally.report(Some(&usage), true);
-        assert_eq!(tally.cost(), Some(Micros(12)));
     }
 }

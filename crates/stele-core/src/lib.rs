@@ -9,6 +9,7 @@
 //! **Invariant:** nothing here does I/O, reads a clock or draws a random number. Time and ids come
 //! in as data, so that a fresh start, a resume and a replay are one code path.
 
+mod account;
 pub mod cache;
 mod call;
 mod card;
@@ -32,6 +33,7 @@ pub mod timeline;
 mod tool;
 mod usage;
 
+pub use account::Account;
 pub use call::{Call, CallDecision, Subject, Verdict};
 pub use card::{CallCard, CardFile, CardKind, Location, ResultCard};
 pub use error::{Error, Result};

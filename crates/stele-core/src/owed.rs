@@ -321,7 +321,7 @@ fn limit_reached(state: &State, turn: &Turn) -> Option<LimitReached> {
     }
     let maximum = turn.limits.cost?;
     let next = next_cost(state);
-    match (state.cost, next) {
+    match (state.cost(), next) {
         (Some(spent), Some(next)) if spent.0.saturating_add(next.0) <= maximum.0 => None,
         (Some(spent), Some(next)) => {
             Some(reached(state, turn, LimitKind::Cost, maximum.0, spent.0.saturating_add(next.0)))
@@ -357,7 +357,7 @@ fn measures(state: &State, turn: &Turn) -> Vec<LimitNear> {
     ]
     .into_iter()
     .flatten()
-    .chain(turn.limits.cost.zip(state.cost).map(|(maximum, spent)| LimitNear {
+    .chain(turn.limits.cost.zip(state.cost()).map(|(maximum, spent)| LimitNear {
         which: LimitKind::Cost,
         maximum: maximum.0.saturating_add(1),
         observed: spent.0,

@@ -8,10 +8,10 @@ use crate::limits::TurnLimits;
 use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
-    ApprovalOutcome, Block, CallId, Config, Coverage, Effects, EndReason, EpochOpened, Event, Failure, FileAction,
-    Hash, Header, ItemId, Message, Micros, Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest,
-    ReadFiles, Record, Request, Seq, SessionStarted, Source, Stop, SystemBlock, TodoItem, ToolErrorClass, ToolResult,
-    ToolSchema, Usage, Verdict, Zone,
+    Account, ApprovalOutcome, Block, CallId, Config, Coverage, Effects, EndReason, EpochOpened, Event, Failure,
+    FileAction, Hash, Header, ItemId, Message, Micros, Millis, Mode, ModelSet, PrefaceBlock, Price, Producer,
+    PromptDigest, ReadFiles, Record, Request, Seq, SessionStarted, Source, Stop, SystemBlock, TodoItem, ToolErrorClass,
+    ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
 
 /// The state of a session after some prefix of its log.
@@ -34,9 +34,7 @@ pub struct State {
     pub(crate) todo: Vec<TodoItem>,
     pub(crate) grants: Vec<String>,
     pub(crate) read_files: Arc<ReadFiles>,
-    pub(crate) usage: Usage,
-    pub(crate) coverage: Coverage,
-    pub(crate) cost: Option<Micros>,
+    pub(crate) account: Account,
     pub(crate) last_end: Option<EndReason>,
 }
 
@@ -219,13 +217,16 @@ impl State {
     /// The state of an empty log.
     #[must_use]
     pub fn new() -> Self {
-        Self { cost: Some(Micros(0)), ..Self::default() }
+        Self::default()
     }
 
     /// Folds the next record in. Total: a record that does not fit where the log stands changes as
     /// little as possible and never panics.
     pub fn fold(&mut self, record: &Record) {
         self.next_seq = record.seq.next();
+        if let (Some(usage), Some(turn)) = (self.account.fold(record), &mut self.turn) {
+            turn.tokens = turn.tokens.saturating_add(usage.context().unwrap_or(0));
+        }
         match &record.event {
             Event::SessionStarted(started) => self.session = Some(started.clone()),
             Event::InboxQueued(queued) => {
@@ -381,12 +382,6 @@ impl State {
     }
 
     fn answer(&mut self, message: &crate::AssistantMessage) {
-        // An answer that was cut while it was awaited was an attempt; one that only closes a failed
-        // or unsent request was counted already, or was none.
-        let awaited = matches!(&self.step, Some(Step { phase: Phase::Sending { .. }, .. }));
-        if awaited || !message.interrupted {
-            self.report(message.usage.as_ref(), !message.content.is_empty());
-        }
         if let Some(step) = &mut self.step {
             if let (Phase::Failed { failure, .. }, Some(turn)) = (&step.phase, &mut self.turn) {
                 turn.ending.get_or_insert(EndReason::Failed {
@@ -494,7 +489,6 @@ impl State {
     }
 
     fn fail(&mut self, attempt: u32, failure: &Failure) {
-        self.report(failure.usage.as_ref(), failure.output);
         if let Some(step) = &mut self.step {
             if failure.output {
                 step.failed_after_output += 1;
@@ -502,28 +496,6 @@ impl State {
                 step.failed += 1;
             }
             step.phase = Phase::Failed { attempt, failure: failure.clone() };
-        }
-    }
-
-    /// Adds what an attempt reported, and what it cost. An attempt that brought some output and
-    /// reported nothing makes the cost unknown.
-    fn report(&mut self, usage: Option<&Usage>, answered: bool) {
-        self.coverage.attempts += 1;
-        let Some(usage) = usage.filter(|usage| !usage.is_unknown()) else {
-            if answered {
-                self.cost = None;
-            }
-            return;
-        };
-        self.coverage.known += 1;
-        self.usage.add(usage);
-        let price = self.epoch.as_ref().and_then(|epoch| epoch.price);
-        self.cost = match (self.cost, price.and_then(|price| price.of(usage))) {
-            (Some(sum), Some(more)) => Some(Micros(sum.0.saturating_add(more.0))),
-            _ => None,
-        };
-        if let Some(turn) = &mut self.turn {
-            turn.tokens = turn.tokens.saturating_add(usage.context().unwrap_or(0));
         }
     }
 
@@ -652,19 +624,19 @@ impl State {
     /// Tokens reported so far.
     #[must_use]
     pub fn usage(&self) -> &Usage {
-        &self.usage
+        self.account.usage()
     }
 
     /// For how many attempts usage is known.
     #[must_use]
     pub fn coverage(&self) -> Coverage {
-        self.coverage
+        self.account.coverage()
     }
 
     /// Cost so far; absent as soon as one attempt could not be priced.
     #[must_use]
     pub fn cost(&self) -> Option<Micros> {
-        self.cost
+        self.account.cost()
     }
 
     /// How the last turn ended.

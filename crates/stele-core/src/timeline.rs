@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Block, CallId, Coverage, EndReason, Event, LimitReached, Micros, Millis, Price, Record, Stop, Usage, Verdict,
+    Account, Block, CallId, Coverage, EndReason, Event, LimitReached, Micros, Millis, Record, Stop, Usage, Verdict,
 };
 
 /// Version of the timeline's shape.
@@ -57,7 +57,7 @@ fn is_zero(count: &u64) -> bool {
 struct Open {
     model: Option<usize>,
     calls: BTreeMap<CallId, usize>,
-    price: Option<Price>,
+    account: Account,
 }
 
 /// One line of the timeline.
@@ -172,6 +172,7 @@ impl Default for Timeline {
 impl Timeline {
     /// Folds the next record in.
     pub fn fold(&mut self, record: &Record) {
+        self.sum(record);
         match &record.event {
             Event::TurnStarted(_) => {
                 self.status = Status::Running;
@@ -179,7 +180,6 @@ impl Timeline {
             }
             Event::TurnEnded(ended) => self.end_turn(&ended.reason),
             Event::EpochOpened(opened) => {
-                self.open.price = opened.price;
                 let name = format!("{} ({})", opened.reason.name(), opened.config.model);
                 let mut entry = Entry::new(record, EntryKind::Epoch, &name);
                 entry.close(record.ts, Status::Succeeded);
@@ -200,7 +200,6 @@ impl Timeline {
                 }
             }
             Event::RequestFailed(failed) => {
-                self.report(failed.failure.usage.as_ref(), failed.failure.output);
                 let mut entry = Entry::new(record, EntryKind::Retry, "attempt");
                 entry.code = Some(failed.failure.code.code().to_owned());
                 entry.attempts = u64::from(failed.attempt);
@@ -208,9 +207,6 @@ impl Timeline {
                 self.push(entry);
             }
             Event::AssistantMessage(message) => {
-                if !message.interrupted {
-                    self.report(message.usage.as_ref(), true);
-                }
                 let called = message.content.iter().any(|block| matches!(block, Block::Call { .. }));
                 if let Some(entry) = self.open.model.take().and_then(|at| self.steps.get_mut(at)) {
                     entry.name.clone_from(&message.producer.model);
@@ -267,6 +263,16 @@ impl Timeline {
         }
     }
 
+    fn sum(&mut self, record: &Record) {
+        if let (Some(usage), Some(turn)) = (self.open.account.fold(record), self.turns.last_mut()) {
+            turn.usage.add(&usage);
+            turn.hit_rate = turn.usage.hit_rate();
+        }
+        let account = &self.open.account;
+        (self.usage, self.coverage, self.cost) = (*account.usage(), account.coverage(), account.cost());
+        self.hit_rate = self.usage.hit_rate();
+    }
+
     fn end_turn(&mut self, reason: &EndReason) {
         self.status = match reason {
             EndReason::Completed => Status::Succeeded,
@@ -297,25 +303,6 @@ impl Timeline {
     fn call(&mut self, call: CallId) -> Option<&mut Entry> {
         let at = *self.open.calls.get(&call)?;
         self.steps.get_mut(at)
-    }
-
-    fn report(&mut self, usage: Option<&Usage>, output: bool) {
-        self.coverage.attempts += 1;
-        let Some(usage) = usage.filter(|usage| !usage.is_unknown()) else {
-            if output {
-                self.cost = None;
-            }
-            return;
-        };
-        self.coverage.known += 1;
-        self.usage.add(usage);
-        self.hit_rate = self.usage.hit_rate();
-        let more = self.open.price.and_then(|price| price.of(usage));
-        self.cost = self.cost.zip(more).map(|(sum, more)| Micros(sum.0.saturating_add(more.0)));
-        if let Some(turn) = self.turns.last_mut() {
-            turn.usage.add(usage);
-            turn.hit_rate = turn.usage.hit_rate();
-        }
     }
 }
 

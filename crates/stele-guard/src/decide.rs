@@ -7,9 +7,6 @@ use crate::paths::Workspace;
 use crate::policy::{Access, Layer, Policy};
 use crate::{shell, suggest};
 
-/// Longest refusal, in bytes.
-const REFUSAL_MAX: usize = 200;
-
 /// Says whether a call runs, asks a person or is refused.
 ///
 /// Looks at the file system to resolve links, and at nothing else.
@@ -68,21 +65,4 @@ pub fn decide(call: &Call, mode: Mode, policy: &Policy, workspace: &Workspace) -
     let always =
         suggestion.filter(|_| call.subjects.len() == 1 && matches!(standing.level, Level::Open | Level::Asked));
     CallDecision { verdict, by: standing.by, reason: standing.reason, always }
-}
-
-/// What the model is told of a refused call: at most 200 bytes, the rule's identity whole.
-#[must_use]
-pub fn refusal(decision: &CallDecision) -> String {
-    let mut text = format!("Blocked by rule {}", decision.by);
-    if let Some(reason) = &decision.reason {
-        let mut room = REFUSAL_MAX.saturating_sub(text.len() + ": ".len()).min(reason.len());
-        while !reason.is_char_boundary(room) {
-            room -= 1;
-        }
-        if room > 0 {
-            text.push_str(": ");
-            text.push_str(&reason[..room]);
-        }
-    }
-    text
 }

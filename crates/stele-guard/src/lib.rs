@@ -23,7 +23,7 @@ mod shell;
 mod suggest;
 mod wrapper;
 
-pub use decide::{decide, refusal};
+pub use decide::decide;
 pub use error::Error;
 pub use paths::{Surroundings, Workspace};
 pub use policy::{Layer, List, Policy, Rule};

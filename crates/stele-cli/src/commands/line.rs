@@ -215,7 +215,7 @@ impl Line<'_> {
         let mut line = format!(
             "{} · {} · {} from cache",
             plural(steps, "step"),
-            cost(self.tally.cost()),
+            cost(self.tally.account.cost()),
             percent(self.tally.hit_rate())
         );
         if files > 0 {

@@ -55,15 +55,16 @@ pub fn lines(tally: &Tally, session: Option<&str>, skipped: &[String], folder: &
         money::plural(tally.executions, "execution"),
         money::elapsed(Duration::from_millis(time.unwrap_or(0)))
     ));
-    let mut tokens = money::tokens(&tally.usage);
+    let mut tokens = money::tokens(tally.account.usage());
     if let Some(rate) = tally.hit_rate() {
         tokens.push_str(&format!(" · {} from cache", money::percent(Some(rate))));
     }
-    if tally.usage_incomplete {
-        tokens.push_str(" · some not reported");
+    let coverage = tally.account.coverage();
+    if coverage.known < coverage.attempts {
+        tokens.push_str(&format!(" · known for {} of {} attempts", coverage.known, coverage.attempts));
     }
     lines.push(format!("{}{tokens}", label("tokens")));
-    lines.push(format!("{}{}", label("cost"), money::cost(tally.cost())));
+    lines.push(format!("{}{}", label("cost"), money::cost(tally.account.cost())));
     if let Some(session) = session {
         lines.push(format!("{}{session}", label("session")));
         lines.push(format!("{}{}", label("continue"), style.bold("stele run --continue \"…\"")));

@@ -12,5 +12,6 @@ mod logs;
 mod prompts;
 mod sessions;
 mod signals;
+mod structure;
 mod support;
 mod terminal;
