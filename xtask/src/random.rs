@@ -32,27 +32,15 @@ impl Random {
     /// Text of about this many bytes, in lines of words.
     pub fn text(&mut self, bytes: usize) -> String {
         const WORDS: [&str; 16] = [
-            "fn",
-            "let",
-            "parser",
-            "the",
-            "cache",
-            "=>",
-            "value",
-            "\"quoted\"",
-            "return",
-            "of",
-            "match",
-            "item",
-            "a",
-            "test result: ok",
-            "—",
-            "self.items",
+            "fn", "let", "parser", "the", "cache", "=>", "value", "\"quoted\"", "return", "of", "match", "item", "a",
+            "test result: ok", "0x1f", "self.items",
         ];
         let mut text = String::with_capacity(bytes + 24);
         while text.len() < bytes {
             match self.below(12) {
                 0 => text.push('\n'),
+                // Most text is ASCII, but no long text is only that.
+                1 if self.below(10) == 0 => text.push_str("— "),
                 1 => text.push_str(&format!("{} ", self.below(100_000))),
                 _ => {
                     text.push_str(WORDS[usize::try_from(self.below(16)).unwrap_or(0)]);
