@@ -32,8 +32,22 @@ impl Random {
     /// Text of about this many bytes, in lines of words.
     pub fn text(&mut self, bytes: usize) -> String {
         const WORDS: [&str; 16] = [
-            "fn", "let", "parser", "the", "cache", "=>", "value", "\"quoted\"", "return", "of", "match", "item", "a",
-            "test result: ok", "0x1f", "self.items",
+            "fn",
+            "let",
+            "parser",
+            "the",
+            "cache",
+            "=>",
+            "value",
+            "\"quoted\"",
+            "return",
+            "of",
+            "match",
+            "item",
+            "a",
+            "test result: ok",
+            "0x1f",
+            "self.items",
         ];
         let mut text = String::with_capacity(bytes + 24);
         while text.len() < bytes {
