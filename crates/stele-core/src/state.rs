@@ -9,7 +9,7 @@ use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
     ApprovalOutcome, Block, CallId, Config, Coverage, Effects, EndReason, EpochOpened, Event, Failure, FileAction,
-    Hash, Header, ItemId, Message, Micros, Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest,
+    Hash, Header, ItemId, JobId, JobMeta, JobStatus, Message, Micros, Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest,
     ReadFiles, Record, Request, Seq, SessionStarted, Source, Stop, SystemBlock, TodoItem, ToolErrorClass, ToolResult,
     ToolSchema, Usage, Verdict, Zone,
 };
@@ -34,6 +34,8 @@ pub struct State {
     pub(crate) todo: Vec<TodoItem>,
     pub(crate) grants: Vec<String>,
     pub(crate) read_files: Arc<ReadFiles>,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) jobs: BTreeMap<JobId, JobMeta>,
     pub(crate) usage: Usage,
     pub(crate) coverage: Coverage,
     pub(crate) cost: Option<Micros>,
@@ -230,6 +232,7 @@ impl State {
             Event::SessionStarted(started) => self.session = Some(started.clone()),
             Event::InboxQueued(queued) => {
                 self.next_item = self.next_item.max(queued.item.0 + 1);
+                self.tell_of(&queued.jobs);
                 self.inbox.push_back(Waiting { queued: queued.clone(), claimed: false });
             }
             Event::InboxClaimed(claimed) => {
@@ -357,6 +360,16 @@ impl State {
         self.surface.push(item);
     }
 
+    /// Takes over what is known of jobs. The end of one can be told before its start was.
+    fn tell_of(&mut self, jobs: &[JobMeta]) {
+        for job in jobs {
+            let known = self.jobs.get(&job.job).map_or(JobStatus::Running, |known| known.status);
+            if known == JobStatus::Running {
+                self.jobs.insert(job.job, job.clone());
+            }
+        }
+    }
+
     fn start_step(&mut self) {
         self.counters.steps += 1;
         if let Some(turn) = &mut self.turn {
@@ -462,6 +475,10 @@ impl State {
                     None => files.remove(&PathBuf::from(&file.path)),
                 };
             }
+        }
+        self.tell_of(&result.meta.jobs);
+        if let Some(cwd) = &result.meta.cwd {
+            self.cwd = Some(PathBuf::from(cwd));
         }
         self.push(SurfaceItem::Result {
             call: result.call,
@@ -570,6 +587,23 @@ impl State {
     #[must_use]
     pub fn next_call(&self) -> CallId {
         CallId(self.counters.calls + 1)
+    }
+
+    /// Number of the next job.
+    #[must_use]
+    pub fn next_job(&self) -> JobId {
+        JobId(self.jobs.keys().next_back().map_or(1, |last| last.0 + 1))
+    }
+
+    /// Jobs that run, as far as the log tells.
+    pub fn open_jobs(&self) -> impl Iterator<Item = &JobMeta> {
+        self.jobs.values().filter(|job| job.status == JobStatus::Running)
+    }
+
+    /// The folder in which calls run, once a command has changed it.
+    #[must_use]
+    pub fn cwd(&self) -> Option<&std::path::Path> {
+        self.cwd.as_deref()
     }
 
     /// True when a vendor's call id was seen before in this session.

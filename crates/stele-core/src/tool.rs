@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{CallCard, CallId, Hash, ResultCard, ResultMeta, Subject, Text, TodoItem};
+use crate::{CallCard, CallId, Hash, JobId, JobMeta, ResultCard, ResultMeta, SessionId, Subject, Text, TodoItem};
 
 /// A boxed future.
 pub type Future<'a, T> = Pin<Box<dyn std::future::Future<Output = T> + Send + 'a>>;
@@ -78,14 +78,39 @@ pub struct Invocation<'a> {
     pub call: CallId,
     /// The arguments as the model wrote them.
     pub arguments: &'a str,
-    /// The session's folder, absolute.
+    /// The folder in which the call runs, absolute.
     pub cwd: &'a Path,
+    /// The workspace, absolute: a command that ends in another folder of it changes the folder of later calls.
+    pub workspace: &'a Path,
+    /// The session that the call belongs to.
+    pub session: CallSession,
     /// Files that the model was shown, with the hash it was shown.
     pub read_files: Arc<ReadFiles>,
     /// Ends when the call is cancelled.
     pub cancelled: Future<'a, ()>,
     /// Takes output for people while the body runs; never blocks.
     pub progress: &'a (dyn Fn(&str) + Send + Sync),
+}
+
+/// What a body may know of its session, and what may outlive the call.
+pub struct CallSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Number for a job that the call starts.
+    pub next_job: JobId,
+    /// Takes the notice of a job that ended, also after the call; never blocks.
+    pub notify: Arc<dyn Fn(JobNotice) + Send + Sync>,
+    /// Ends when the session is closed: jobs end with it.
+    pub closed: Future<'static, ()>,
+}
+
+/// A job ended, and nobody waited for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobNotice {
+    /// The job as it is now.
+    pub job: JobMeta,
+    /// What the model is told.
+    pub text: String,
 }
 
 /// What a body gives back.

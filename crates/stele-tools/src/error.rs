@@ -142,6 +142,14 @@ pub(crate) enum Error {
     /// The command's supervisor ended before the command did.
     #[error("the supervisor of the command ended before it; nobody knows how far the command got")]
     Unsupervised,
+    /// There is no such job.
+    #[error("there is no job {job} here; known: {known}")]
+    NoJob {
+        /// The name as it was asked for.
+        job: String,
+        /// The jobs there are.
+        known: String,
+    },
     /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -172,6 +180,7 @@ impl Error {
             Self::Spawn(_) => "bash.spawn",
             Self::TimedOut => "bash.timeout",
             Self::Unsupervised => "bash.unsupervised",
+            Self::NoJob { .. } => "jobs.unknown",
             Self::Cancelled => "tool.cancelled",
             Self::Defect(_) => "tool.defect",
         }

@@ -1,4 +1,4 @@
-//! The built-in tools: read, write, edit, bash, glob, grep, todo, ask.
+//! The built-in tools: read, write, edit, bash, glob, grep, todo, ask, jobs.
 //!
 //! [`builtin`] gives them in a fixed order, each behind [`stele_core::Tool`]. What a tool is told of
 //! the world (environment, limits, how to ask a person, how to start the supervisor of a shell
@@ -14,10 +14,12 @@ mod card;
 mod declare;
 mod error;
 mod file;
+mod jobs;
 mod path;
 pub mod sanitise;
 mod schema;
 mod shell;
+mod spill;
 mod supervise;
 mod tools;
 mod walk;
@@ -43,6 +45,9 @@ pub struct Options {
     /// The program and leading arguments that end up in [`supervise`]. Absent: shell commands run
     /// directly beneath the agent, and what leaves their process group is not followed.
     pub supervisor: Option<Vec<OsString>>,
+    /// The folder, absolute, for results that are too long to be shown: each session has one of its own in
+    /// it. Absent: what is left out of a result is gone.
+    pub spill: Option<PathBuf>,
     /// How a person is asked; absent when nobody can be.
     pub ask: Option<Ask>,
     /// The limits in force.
@@ -50,9 +55,10 @@ pub struct Options {
 }
 
 impl Options {
-    /// The person's home folder, as the environment names it.
-    fn home(&self) -> Option<PathBuf> {
-        self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home))
+    /// What names are resolved with; the home folder is the one that the environment names.
+    fn roots(&self) -> path::Roots {
+        let home = self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
+        path::Roots { home, spill: self.spill.clone() }
     }
 }
 
@@ -83,14 +89,16 @@ impl Default for Limits {
 /// The built-in tools, always in this order.
 #[must_use]
 pub fn builtin(options: &Options) -> Vec<Arc<dyn Tool>> {
+    let jobs = Arc::default();
     vec![
         Arc::new(tools::read::Read::new(options)),
         Arc::new(tools::write::Write::new(options)),
         Arc::new(tools::edit::Edit::new(options)),
-        Arc::new(tools::bash::Bash::new(options)),
+        Arc::new(tools::bash::Bash::new(options, &jobs)),
         Arc::new(tools::glob::Glob::new(options)),
         Arc::new(tools::grep::Grep::new(options)),
         Arc::new(tools::todo::Todo::new()),
         Arc::new(tools::ask::Ask::new(options)),
+        Arc::new(tools::jobs::JobsTool::new(options, &jobs)),
     ]
 }

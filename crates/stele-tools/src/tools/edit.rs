@@ -13,7 +13,7 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::Place;
+use crate::path::{Place, Roots};
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diff that the model is shown of its own change.
@@ -39,7 +39,7 @@ struct Replacement {
 /// The tool.
 pub(crate) struct Edit {
     declared: Declared<Arguments>,
-    home: Option<std::path::PathBuf>,
+    roots: Roots,
     limit: usize,
 }
 
@@ -47,7 +47,7 @@ impl Edit {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             declared: Declared::new("edit", include_str!("edit.md"), ""),
-            home: options.home(),
+            roots: options.roots(),
             limit: options.limits.result_bytes,
         }
     }
@@ -96,7 +96,7 @@ impl Tool for Edit {
         Box::pin(async move {
             let result = async {
                 let arguments = self.declared.parse(invocation.arguments)?;
-                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
                 blocking(move || edit(&place, arguments, &seen)).await
             };

@@ -1,7 +1,7 @@
 //! `glob`: files by name.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,7 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::Place;
+use crate::path::{Place, Roots};
 use crate::{Options, card, walk};
 
 /// Files that are shown.
@@ -33,7 +33,7 @@ struct Arguments {
 /// The tool.
 pub(crate) struct Glob {
     declared: Declared<Arguments>,
-    home: Option<PathBuf>,
+    roots: Roots,
     limit: usize,
 }
 
@@ -41,7 +41,7 @@ impl Glob {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             declared: Declared::new("glob", include_str!("glob.md"), ""),
-            home: options.home(),
+            roots: options.roots(),
             limit: options.limits.result_bytes,
         }
     }
@@ -91,7 +91,7 @@ impl Tool for Glob {
         Box::pin(async move {
             let result = async {
                 let arguments = self.declared.parse(invocation.arguments)?;
-                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let limit = self.limit.saturating_sub(STATUS);
                 let stop = Arc::new(AtomicBool::new(false));
                 let stopped = Arc::clone(&stop);

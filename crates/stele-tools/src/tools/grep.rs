@@ -1,7 +1,7 @@
 //! `grep`: lines by regular expression, with ripgrep's own engine, in bounded memory.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::Place;
+use crate::path::{Place, Roots};
 use crate::{Options, card, sanitise, walk};
 
 /// Matching lines that are shown by default, and at most.
@@ -54,7 +54,7 @@ struct Arguments {
 /// The tool.
 pub(crate) struct Grep {
     declared: Declared<Arguments>,
-    home: Option<PathBuf>,
+    roots: Roots,
     limit: usize,
 }
 
@@ -62,7 +62,7 @@ impl Grep {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             declared: Declared::new("grep", include_str!("grep.md"), ""),
-            home: options.home(),
+            roots: options.roots(),
             limit: options.limits.result_bytes,
         }
     }
@@ -106,7 +106,7 @@ impl Tool for Grep {
         Box::pin(async move {
             let result = async {
                 let arguments = self.declared.parse(invocation.arguments)?;
-                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let limit = self.limit.saturating_sub(STATUS);
                 let stop = Arc::new(AtomicBool::new(false));
                 let stopped = Arc::clone(&stop);
@@ -173,7 +173,10 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
         }
         let before = found.total;
         let path = entry.path().strip_prefix(&place.cwd).unwrap_or(entry.path());
-        found.file = path.to_string_lossy().into_owned();
+        found.file = match &arguments.path {
+            Some(asked) if place.is_spill(asked) => asked.clone(),
+            _ => path.to_string_lossy().into_owned(),
+        };
         found.separate = false;
         if searcher.search_path(&matcher, entry.path(), &mut found).is_err() {
             failed += 1;

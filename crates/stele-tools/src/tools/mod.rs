@@ -5,6 +5,7 @@ pub(crate) mod bash;
 pub(crate) mod edit;
 pub(crate) mod glob;
 pub(crate) mod grep;
+pub(crate) mod jobs;
 pub(crate) mod read;
 pub(crate) mod todo;
 pub(crate) mod write;

@@ -16,7 +16,7 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::{Found, Place};
+use crate::path::{Found, Place, Roots};
 use crate::{Limits, Options, card, file};
 
 /// Bytes of one line that are shown.
@@ -41,7 +41,7 @@ struct Arguments {
 /// The tool.
 pub(crate) struct Read {
     declared: Declared<Arguments>,
-    home: Option<std::path::PathBuf>,
+    roots: Roots,
     limits: Limits,
 }
 
@@ -49,7 +49,7 @@ impl Read {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             declared: Declared::new("read", include_str!("read.md"), ""),
-            home: options.home(),
+            roots: options.roots(),
             limits: options.limits,
         }
     }
@@ -100,7 +100,7 @@ impl Tool for Read {
         Box::pin(async move {
             let result = async {
                 let arguments = self.declared.parse(invocation.arguments)?;
-                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let limits = self.limits;
                 let stop = Arc::new(AtomicBool::new(false));
                 let stopped = Arc::clone(&stop);
@@ -158,17 +158,22 @@ fn read(place: &Place, arguments: &Arguments, limits: Limits, stop: &AtomicBool)
     }
     let meta = ResultMeta {
         read: Some(ReadMeta { offset: window.first, lines: window.shown, total: window.total }),
-        files: vec![FileMeta {
-            path: found.path.display().to_string(),
-            action: FileAction::Read,
-            hash: hasher.as_ref().map(Hash::from),
-            added: 0,
-            removed: 0,
-            diff: None,
-        }],
+        files: if place.is_spill(&arguments.path) { Vec::new() } else { vec![seen(&found, hasher.as_ref())] },
         ..ResultMeta::default()
     };
     Ok(ToolOutput { content: window.text(&found), meta, ..ToolOutput::default() })
+}
+
+/// The file as it was shown.
+fn seen(found: &Found, hasher: Option<&Hasher>) -> FileMeta {
+    FileMeta {
+        path: found.path.display().to_string(),
+        action: FileAction::Read,
+        hash: hasher.map(Hash::from),
+        added: 0,
+        removed: 0,
+        diff: None,
+    }
 }
 
 /// The lines that are shown, and the count of all.
