@@ -3,29 +3,31 @@
 use serde_json::json;
 use stele_agent::{Notice, OpenPolicy, Until};
 use stele_core::{EndReason, Event, JobStatus, Source, Wire};
-use stele_testkit::{Say, Script};
+use stele_testkit::{Behaviour, ParsedRequest, Say, Script};
 use tokio::sync::mpsc;
 
 use crate::stage::{Stage, ask, bash, idle, prompt, prompt_items};
 
 #[tokio::test]
 async fn the_end_of_a_job_joins_the_open_turn() {
-    let script = Script::new([
-        Say::call("bash", &json!({"command": "until [ -e gate ]; do sleep 0.01; done; exit 3", "background": true})),
-        // The second call lets the job end, and sees its end from outside.
-        Say::call("bash", &bash("touch gate; while pgrep -f 'until . -e gat[e]' >/dev/null; do sleep 0.01; done; sleep 1")),
-        Say::text("It failed."),
-    ]);
-    let stage = Stage::new(Wire::AnthropicMessages, script);
+    // The model does other things until it is told.
+    let behaviour = Behaviour::answering(|request: &ParsedRequest| {
+        let all = request.raw.to_string();
+        match (all.contains("started j1"), all.contains("job-notice")) {
+            (false, _) => Say::call("bash", &json!({"command": "exit 3", "background": true})).into(),
+            (true, false) => Say::call("bash", &bash(&format!("sleep 0.1; : {}", all.len()))).into(),
+            (true, true) => Say::text("It failed.").into(),
+        }
+    });
+    let stage = Stage::new(Wire::AnthropicMessages, behaviour);
     let mut driver = stage.create();
     assert_eq!(ask(&mut driver, "test it").await, EndReason::Completed);
-    let requests = stage.requests();
-    assert_eq!(requests.len(), 3);
-    let items = prompt_items(&requests[2]);
+    let items = prompt_items(stage.requests().last().unwrap());
     let notices: Vec<&String> = items.iter().filter(|item| item.contains("job-notice")).collect();
     assert_eq!(notices.len(), 1);
     assert!(notices[0].contains("j1: exit 3, "), "{}", notices[0]);
     assert_eq!(driver.state().open_jobs().count(), 0);
+    assert_eq!(driver.state().counters().turns, 1);
 }
 
 #[tokio::test]
