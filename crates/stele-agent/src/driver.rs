@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stele_core::{
-    Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, Call, CallId, CallSession, Effects,
-    EpochReason, Event, Failure, FailureCode, Hash, InboxQueued, Invocation, JobNotice, ModeSet, ModelSet, Part, Phase, Purpose,
-    Record, RequestFailed, RequestRetried, RequestSent, SessionId, Source, State, Target, Text, TodoSet, ToolCalled,
-    ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, TurnCancel, Verdict, owed,
-    partial_answer, retry,
+    Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, Call, CallId, CallSession,
+    Effects, EpochReason, Event, Failure, FailureCode, Hash, InboxQueued, Invocation, JobNotice, ModeSet, ModelSet,
+    Part, Phase, Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId, Source, State, Target, Text,
+    TodoSet, ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, TurnCancel,
+    Verdict, owed, partial_answer, retry,
 };
 use stele_guard::Workspace;
 use stele_provider::{Answer, AnswerBlock, Delta};
@@ -218,7 +218,15 @@ impl Driver {
         limits: stele_core::limits::TurnLimits,
     ) -> Result<()> {
         let item = self.state.next_item();
-        self.append(InboxQueued { item, source, target, content: vec![Part::text(text)], limits, wake: true, jobs: Vec::new() })
+        self.append(InboxQueued {
+            item,
+            source,
+            target,
+            content: vec![Part::text(text)],
+            limits,
+            wake: true,
+            jobs: Vec::new(),
+        })
     }
 
     /// Goes on with what is owed, taking commands as they come.
@@ -635,6 +643,7 @@ impl Driver {
         self.follow_cwd()?;
         let (cwd, workspace) = (self.cwd.clone(), self.workspace.root().to_owned());
         let read_files = Arc::clone(self.state.read_files());
+        let shown_files = Arc::clone(self.state.shown_files());
         let session = self.call_session();
         let progress = {
             let updates = updates.clone();
@@ -656,6 +665,7 @@ impl Driver {
                 workspace: &workspace,
                 session,
                 read_files,
+                shown_files,
                 cancelled,
                 progress: &progress,
             };

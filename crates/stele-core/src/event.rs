@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Verdict;
 use crate::limits::TurnLimits;
 use crate::{
-    CallId, Config, Effects, Failure, Hash, ItemId, JobId, Millis, Price, Seq, SessionId, Text, ToolError, Usage, Wire, Zone,
+    CallId, Config, Effects, Failure, Hash, ItemId, JobId, Millis, Price, Seq, SessionId, Text, ToolError, Usage, Wire,
+    Zone,
 };
 
 /// Declares the enum of events with its kinds, and what is the same for each of them.
@@ -716,6 +717,9 @@ pub struct ReadMeta {
     pub lines: u64,
     /// Lines there are.
     pub total: u64,
+    /// True when a pointer to what had been shown before stands for the lines.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unchanged: bool,
 }
 
 /// `epoch/opened`

@@ -52,5 +52,8 @@ pub use surface::{
     ANSWER_MISSING, CallRecord, DERIVE_REV, RESULT_EMPTY, RESULT_MISSING, SurfaceItem, USER_MISSING, derive,
 };
 pub use text::{BlobRef, INLINE_MAX, Text};
-pub use tool::{CallSession, Effects, Future, Invocation, JobNotice, ReadFiles, Tool, ToolError, ToolErrorClass, ToolOutput, ToolSpec};
+pub use tool::{
+    CallSession, Effects, Future, Invocation, JobNotice, ReadFiles, Shown, ShownFiles, Tool, ToolError, ToolErrorClass,
+    ToolOutput, ToolSpec,
+};
 pub use usage::{Coverage, LongPrice, Price, Usage};

@@ -139,9 +139,7 @@ fn between_steps(state: &State, turn: &Turn) -> Vec<Action> {
     }
     let opens = |waiting: &&Waiting| !turn.begun && waiting.queued.wake;
     let opening = state.inbox.iter().find(opens).map(|waiting| waiting.queued.item);
-    let joins = |waiting: &&Waiting| {
-        waiting.queued.target == Target::NextStep || Some(waiting.queued.item) == opening
-    };
+    let joins = |waiting: &&Waiting| waiting.queued.target == Target::NextStep || Some(waiting.queued.item) == opening;
     let items: Vec<_> = state.inbox.iter().filter(joins).map(|waiting| waiting.queued.item).collect();
     if !items.is_empty() {
         return append(InboxClaimed { items });
@@ -302,9 +300,8 @@ fn cancelled_turn(state: &State, turn: &Turn, by: &By) -> Vec<Action> {
         let queued = &claimed.queued;
         return append(UserMessage { item: Some(queued.item), source: queued.source, content: queued.content.clone() });
     }
-    let dropped = |waiting: &&Waiting| {
-        waiting.queued.wake && (waiting.queued.target == Target::NextStep || !turn.begun)
-    };
+    let dropped =
+        |waiting: &&Waiting| waiting.queued.wake && (waiting.queued.target == Target::NextStep || !turn.begun);
     if let Some(waiting) = state.inbox.iter().find(dropped) {
         return append(InboxRemoved { item: waiting.queued.item, why: RemovedWhy::Cancelled });
     }

@@ -9,9 +9,9 @@ use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
     ApprovalOutcome, Block, CallId, Config, Coverage, Effects, EndReason, EpochOpened, Event, Failure, FileAction,
-    Hash, Header, ItemId, JobId, JobMeta, JobStatus, Message, Micros, Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest,
-    ReadFiles, Record, Request, Seq, SessionStarted, Source, Stop, SystemBlock, TodoItem, ToolErrorClass, ToolResult,
-    ToolSchema, Usage, Verdict, Zone,
+    FileMeta, Hash, Header, ItemId, JobId, JobMeta, JobStatus, Message, Micros, Millis, Mode, ModelSet, PrefaceBlock,
+    Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Request, Seq, SessionStarted, Shown, ShownFiles,
+    Source, Stop, SystemBlock, TodoItem, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
 
 /// The state of a session after some prefix of its log.
@@ -34,6 +34,7 @@ pub struct State {
     pub(crate) todo: Vec<TodoItem>,
     pub(crate) grants: Vec<String>,
     pub(crate) read_files: Arc<ReadFiles>,
+    pub(crate) shown_files: Arc<ShownFiles>,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) jobs: BTreeMap<JobId, JobMeta>,
     pub(crate) usage: Usage,
@@ -360,6 +361,19 @@ impl State {
         self.surface.push(item);
     }
 
+    /// Notes which lines of a file the model sees.
+    fn show(&mut self, file: &FileMeta, read: &ReadMeta) {
+        let Some(hash) = file.hash else { return };
+        let files = Arc::make_mut(&mut self.shown_files);
+        match files.get_mut(std::path::Path::new(&file.path)) {
+            Some(shown) if read.unchanged => shown.pointed = true,
+            _ => {
+                let shown = Shown { hash, offset: read.offset, lines: read.lines, pointed: false };
+                files.insert(PathBuf::from(&file.path), shown);
+            }
+        }
+    }
+
     /// Takes over what is known of jobs. The end of one can be told before its start was.
     fn tell_of(&mut self, jobs: &[JobMeta]) {
         for job in jobs {
@@ -475,6 +489,9 @@ impl State {
                     None => files.remove(&PathBuf::from(&file.path)),
                 };
             }
+        }
+        if let (Some(read), [file]) = (&result.meta.read, result.meta.files.as_slice()) {
+            self.show(file, read);
         }
         self.tell_of(&result.meta.jobs);
         if let Some(cwd) = &result.meta.cwd {
@@ -681,6 +698,12 @@ impl State {
     #[must_use]
     pub fn read_files(&self) -> &Arc<ReadFiles> {
         &self.read_files
+    }
+
+    /// What the model still sees of files.
+    #[must_use]
+    pub fn shown_files(&self) -> &Arc<ShownFiles> {
+        &self.shown_files
     }
 
     /// Tokens reported so far.

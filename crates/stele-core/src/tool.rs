@@ -72,6 +72,22 @@ pub trait Tool: Send + Sync {
 /// Hashes of files as this session last saw them, by absolute path.
 pub type ReadFiles = BTreeMap<PathBuf, Hash>;
 
+/// What of a file the model was last shown, and still sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Hash of the whole content.
+    pub hash: Hash,
+    /// First line, from 1.
+    pub offset: u64,
+    /// Lines.
+    pub lines: u64,
+    /// True once a pointer was given in the place of the lines: who asks again is shown them.
+    pub pointed: bool,
+}
+
+/// Files that the model sees, by absolute path.
+pub type ShownFiles = BTreeMap<PathBuf, Shown>;
+
 /// What a body is given.
 pub struct Invocation<'a> {
     /// The call.
@@ -86,6 +102,8 @@ pub struct Invocation<'a> {
     pub session: CallSession,
     /// Files that the model was shown, with the hash it was shown.
     pub read_files: Arc<ReadFiles>,
+    /// What the model still sees of files.
+    pub shown_files: Arc<ShownFiles>,
     /// Ends when the call is cancelled.
     pub cancelled: Future<'a, ()>,
     /// Takes output for people while the body runs; never blocks.

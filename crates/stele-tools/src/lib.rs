@@ -12,6 +12,7 @@
 
 mod card;
 mod declare;
+mod document;
 mod error;
 mod file;
 mod jobs;
@@ -23,6 +24,7 @@ mod spill;
 mod supervise;
 mod tools;
 mod walk;
+mod window;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -53,6 +53,7 @@ fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
             closed: Box::pin(std::future::pending()),
         },
         read_files: Arc::new(BTreeMap::new()),
+        shown_files: Arc::new(BTreeMap::new()),
         cancelled: Box::pin(std::future::pending()),
         progress: &|_| {},
     }));

@@ -18,7 +18,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::output::Output;
 use crate::error::{Error, Result};
-use crate::supervise::{After, Asked, BASH_ENV, Control, Ending, Event, Left, Reach, Report, WATCH, direct, watch, watch_child};
+use crate::supervise::{
+    After, Asked, BASH_ENV, Control, Ending, Event, Left, Reach, Report, WATCH, direct, watch, watch_child,
+};
 
 /// From TERM to KILL when the time is up.
 const GRACE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -78,11 +80,7 @@ pub(crate) struct Outcome {
 
 /// Runs a command to its end, to its time limit or until it is cancelled. Always returns within the
 /// limit and the time a stop takes.
-pub(crate) async fn run(
-    command: &Command<'_>,
-    mut cancelled: Future<'_, ()>,
-    follow: &Follow<'_>,
-) -> Result<Outcome> {
+pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, follow: &Follow<'_>) -> Result<Outcome> {
     if !command.cwd.is_dir() {
         return Err(Error::Spawn(format!("the folder {} is gone", command.cwd.display())));
     }
@@ -253,11 +251,14 @@ impl Running {
             let mut shell = direct(OsStr::new(command.line));
             shell.env_clear();
             if let Some(asked) = &asked {
-                asked.ask(&mut shell, command.environment.iter().find(|(name, _)| name == BASH_ENV).map(|(_, own)| own));
+                asked
+                    .ask(&mut shell, command.environment.iter().find(|(name, _)| name == BASH_ENV).map(|(_, own)| own));
             }
             let child = shell
                 .current_dir(command.cwd)
-                .envs(command.environment.iter().filter(|(name, _)| name != BASH_ENV).map(|(name, value)| (name, value)))
+                .envs(
+                    command.environment.iter().filter(|(name, _)| name != BASH_ENV).map(|(name, value)| (name, value)),
+                )
                 .stdout(writer.try_clone()?)
                 .stderr(writer)
                 .spawn()?;

@@ -11,7 +11,11 @@ pub(crate) fn status(command: &Command<'_>, outcome: &Outcome) -> String {
     match outcome.end {
         End::Itself => {}
         End::TimedOut => {
-            let _ = write!(text, "stopped: the time limit of {} s was reached; ", command.timeout.unwrap_or_default().as_secs());
+            let _ = write!(
+                text,
+                "stopped: the time limit of {} s was reached; ",
+                command.timeout.unwrap_or_default().as_secs()
+            );
         }
         End::Cancelled => text.push_str("stopped: cancelled; "),
         End::Lost => text.push_str("the supervisor of the command was lost, so nobody knows how far it got; "),

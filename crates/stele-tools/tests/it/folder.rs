@@ -26,7 +26,10 @@ fn a_change_of_folder_lasts_inside_the_workspace() {
     // Neither a subshell, nor a command that fails or is stopped, moves anything by accident.
     assert_eq!(session.call("bash", json!({"command": "(cd ..)"})).meta.cwd, None);
     assert_eq!(session.call("bash", json!({"command": "cd ..; sleep 300", "timeout": 1})).meta.cwd, None);
-    assert_eq!(session.call("bash", json!({"command": "cd ..; exit 3"})).meta.cwd.as_deref(), inner.parent().unwrap().to_str());
+    assert_eq!(
+        session.call("bash", json!({"command": "cd ..; exit 3"})).meta.cwd.as_deref(),
+        inner.parent().unwrap().to_str()
+    );
 }
 
 #[test]

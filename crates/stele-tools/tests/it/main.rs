@@ -20,7 +20,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stele_core::{CallId, CallSession, Hash, Invocation, JobId, JobNotice, SessionId, Tool, ToolOutput};
+use stele_core::{
+    CallId, CallSession, Hash, Invocation, JobId, JobNotice, SessionId, Shown, ShownFiles, Tool, ToolOutput,
+};
 use stele_tools::{Options, builtin};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -45,6 +47,7 @@ struct Session {
     folder: TempDir,
     options: Options,
     seen: Mutex<BTreeMap<PathBuf, Hash>>,
+    shown: Mutex<ShownFiles>,
     /// All calls of a session share the tools, since jobs outlive their call.
     tools: Vec<Arc<dyn Tool>>,
     calls: AtomicU64,
@@ -69,6 +72,7 @@ impl Session {
             tools: builtin(&options),
             options,
             seen: Mutex::default(),
+            shown: Mutex::default(),
             calls: AtomicU64::new(0),
             cwd: Mutex::default(),
             next_job: AtomicU64::new(1),
@@ -127,6 +131,7 @@ impl Session {
                     closed: Box::pin(async move { while closed.changed().await.is_ok() {} }),
                 },
                 read_files: Arc::new(seen),
+                shown_files: Arc::new(self.shown.lock().unwrap().clone()),
                 cancelled: Box::pin(cancelled),
                 progress,
             })
@@ -135,6 +140,11 @@ impl Session {
             if let Some(hash) = file.hash {
                 self.seen.lock().unwrap().insert(PathBuf::from(&file.path), hash);
             }
+        }
+        if let (Some(read), [file]) = (&output.meta.read, output.meta.files.as_slice()) {
+            let shown =
+                Shown { hash: file.hash.unwrap(), offset: read.offset, lines: read.lines, pointed: read.unchanged };
+            self.shown.lock().unwrap().insert(PathBuf::from(&file.path), shown);
         }
         if let Some(cwd) = &output.meta.cwd {
             *self.cwd.lock().unwrap() = Some(PathBuf::from(cwd));
