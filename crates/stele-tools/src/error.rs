@@ -142,6 +142,15 @@ pub(crate) enum Error {
     /// The command's supervisor ended before the command did.
     #[error("the supervisor of the command ended before it; nobody knows how far the command got")]
     Unsupervised,
+    /// The web did not give what was asked for.
+    #[cfg_attr(not(feature = "web"), allow(dead_code))]
+    #[error("{message}")]
+    Web {
+        /// The code.
+        code: &'static str,
+        /// What happened.
+        message: String,
+    },
     /// There is no such job.
     #[error("there is no job {job} here; known: {known}")]
     NoJob {
@@ -180,6 +189,7 @@ impl Error {
             Self::Spawn(_) => "bash.spawn",
             Self::TimedOut => "bash.timeout",
             Self::Unsupervised => "bash.unsupervised",
+            Self::Web { code, .. } => code,
             Self::NoJob { .. } => "jobs.unknown",
             Self::Cancelled => "tool.cancelled",
             Self::Defect(_) => "tool.defect",
@@ -192,6 +202,8 @@ impl Error {
             Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Defect(_) => ToolErrorClass::Transient,
             Self::TimedOut | Self::Cancelled | Self::Unread { .. } | Self::ReadOnly { .. } => ToolErrorClass::Refused,
             Self::Unsupervised => ToolErrorClass::OutcomeUnknown,
+            Self::Web { code: "web.timeout" | "web.failed", .. } => ToolErrorClass::Transient,
+            Self::Web { code: "web.blocked_address", .. } => ToolErrorClass::Refused,
             _ => ToolErrorClass::Argument,
         }
     }

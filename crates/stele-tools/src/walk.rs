@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::{WalkBuilder, WalkState};
+use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::error::{Error, Result};
 
@@ -15,14 +15,7 @@ pub(crate) fn visit<'a, F>(base: &Path, stop: &'a AtomicBool, visitor: impl Fn()
 where
     F: FnMut(&Path) + Send + 'a,
 {
-    let walk = WalkBuilder::new(base)
-        .hidden(false)
-        .require_git(false)
-        // A person's own global excludes would make the same call differ between machines.
-        .git_global(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .build_parallel();
-    walk.run(|| {
+    builder(base).build_parallel().run(|| {
         let mut visitor = visitor();
         Box::new(move |entry| {
             if stop.load(Ordering::Relaxed) {
@@ -36,6 +29,27 @@ where
             WalkState::Continue
         })
     });
+}
+
+/// The entries beneath a folder down to a depth, folder by folder in the order of their names' bytes.
+pub(crate) fn tree(base: &Path, depth: usize) -> impl Iterator<Item = DirEntry> + use<> {
+    builder(base)
+        .max_depth(Some(depth))
+        .sort_by_file_name(|a, b| a.as_encoded_bytes().cmp(b.as_encoded_bytes()))
+        .build()
+        .flatten()
+        .filter(|entry| entry.depth() > 0)
+}
+
+fn builder(base: &Path) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(base);
+    builder
+        .hidden(false)
+        .require_git(false)
+        // A person's own global excludes would make the same call differ between machines.
+        .git_global(false)
+        .filter_entry(|entry| entry.file_name() != ".git");
+    builder
 }
 
 /// A glob over paths, or over names at any depth.

@@ -95,7 +95,7 @@ impl Output {
         let mut live = std::mem::take(&mut self.live);
         match std::mem::take(&mut self.live_left_out) {
             0 => {}
-            bytes => live.push_str(&left_out(bytes)),
+            bytes => live.push_str(&left_out(bytes, None)),
         }
         Some(live)
     }
@@ -114,10 +114,9 @@ impl Output {
             self.shorten();
         }
         let spill = self.spill();
-        let gap = match (std::mem::take(&mut self.left_out), &spill) {
-            (0, _) => String::new(),
-            (bytes, None) => left_out(bytes),
-            (bytes, Some(spill)) => format!("\n[… {bytes} bytes left out; {} …]\n", spill::pointer(spill)),
+        let gap = match std::mem::take(&mut self.left_out) {
+            0 => String::new(),
+            bytes => left_out(bytes, spill.as_ref().map(spill::pointer).as_deref()),
         };
         let mut text = format!("{}{gap}{}", std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
         text.truncate(text.trim_end().len());

@@ -6,11 +6,13 @@ mod edit_and_write;
 mod folder;
 mod jobs;
 mod names;
+mod offer;
 mod read;
 mod search;
 mod shell;
 mod shell_stops;
 mod talk;
+mod web;
 
 use std::collections::BTreeMap;
 use std::future::Future;
