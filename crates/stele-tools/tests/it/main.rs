@@ -11,6 +11,7 @@ mod read;
 mod search;
 mod shell;
 mod shell_stops;
+mod storm;
 mod talk;
 mod web;
 
