@@ -123,6 +123,14 @@ pub(crate) enum Error {
         /// Its message.
         message: String,
     },
+    /// A patch failed, and not all of it could be taken back.
+    #[error("{reason}; and what was done before it could not be taken back in {files}: look at them")]
+    HalfDone {
+        /// Why it failed.
+        reason: String,
+        /// The files that are not what they were.
+        files: String,
+    },
     /// The operating system refused.
     #[error("cannot {action} {path}: {source}")]
     Io {
@@ -185,6 +193,7 @@ impl Error {
             Self::Unread { .. } => "write.unread",
             Self::Stale { .. } => "edit.stale",
             Self::Refused { code, .. } => code,
+            Self::HalfDone { .. } => "patch.half_done",
             Self::Io { .. } => "file.io",
             Self::Spawn(_) => "bash.spawn",
             Self::TimedOut => "bash.timeout",
@@ -201,7 +210,7 @@ impl Error {
         match self {
             Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Defect(_) => ToolErrorClass::Transient,
             Self::TimedOut | Self::Cancelled | Self::Unread { .. } | Self::ReadOnly { .. } => ToolErrorClass::Refused,
-            Self::Unsupervised => ToolErrorClass::OutcomeUnknown,
+            Self::Unsupervised | Self::HalfDone { .. } => ToolErrorClass::OutcomeUnknown,
             Self::Web { code: "web.timeout" | "web.failed", .. } => ToolErrorClass::Transient,
             Self::Web { code: "web.blocked_address", .. } => ToolErrorClass::Refused,
             _ => ToolErrorClass::Argument,

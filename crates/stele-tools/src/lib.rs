@@ -67,6 +67,8 @@ pub struct Options {
 /// A tool that is offered only where the configuration says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Offer {
+    /// Changing many files at once, by an envelope or a unified diff.
+    Patch,
     /// The tree of a folder.
     Ls,
     /// Outlines; part of the build with the feature `symbols`.
@@ -79,12 +81,13 @@ pub enum Offer {
 
 impl Offer {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Ls, Self::Symbols, Self::WebFetch, Self::WebSearch];
+    pub const ALL: [Self; 5] = [Self::Patch, Self::Ls, Self::Symbols, Self::WebFetch, Self::WebSearch];
 
     /// The tool's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Patch => "patch",
             Self::Ls => "ls",
             Self::Symbols => "symbols",
             Self::WebFetch => "web_fetch",
@@ -94,6 +97,7 @@ impl Offer {
 
     fn tool(self, options: &Options) -> Option<Arc<dyn Tool>> {
         match self {
+            Self::Patch => Some(Arc::new(tools::patch::Patch::new(options))),
             Self::Ls => Some(Arc::new(tools::ls::Ls::new(options))),
             #[cfg(feature = "symbols")]
             Self::Symbols => Some(Arc::new(tools::symbols::Symbols::new(options))),

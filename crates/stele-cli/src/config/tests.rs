@@ -354,3 +354,28 @@ proptest::proptest! {
         let _ = Config::load(&user(&format!("{} = {value}", key.name.replace('*', "x"))));
     }
 }
+
+#[test]
+fn tools_are_offered_by_name_and_a_search_needs_a_service() {
+    let mut inputs = user("[tools]\noffer = [\"ls\", \"web_search\"]\n[web]\nsearch = \"brave\"\nsearch_key_env = \"K\"\ntrusted_hosts = [\"docs.local\"]\n");
+    inputs.env = env(&[("K", "secret")]);
+    let config = Config::load(&inputs).unwrap();
+    assert_eq!(config.offer, [stele_tools::Offer::Ls, stele_tools::Offer::WebSearch]);
+    assert_eq!(config.web.trusted_hosts, ["docs.local"]);
+    let search = config.web.search.as_ref().unwrap();
+    assert_eq!((search.url.as_str(), search.key.as_deref()), ("https://api.search.brave.com", Some("secret")));
+    assert!(!format!("{config:?}").contains("secret"));
+    refused(
+        &user("[tools]\noffer = [\"lss\"]"),
+        "config.value: /c.toml:2: `tools.offer` names a tool that is not there: there is no tool \"lss\" to offer; there are patch, ls, symbols, web_fetch, web_search",
+    );
+    refused(
+        &user("[tools]\noffer = [\"web_search\"]"),
+        "config.value: /c.toml:2: `tools.offer` offers web_search, which needs a service: set `web.search`",
+    );
+    refused(&user("[web]\nsearch = \"x\""), "config.value: /c.toml:2: `web.search` takes searxng or brave");
+    refused(
+        &user("[web]\nsearch = \"searxng\""),
+        "config.value: /c.toml:2: `web.search` needs the address of the service: set `web.search_url`",
+    );
+}

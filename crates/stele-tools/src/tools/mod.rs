@@ -7,6 +7,7 @@ pub(crate) mod glob;
 pub(crate) mod grep;
 pub(crate) mod jobs;
 pub(crate) mod ls;
+pub(crate) mod patch;
 pub(crate) mod read;
 #[cfg(feature = "symbols")]
 pub(crate) mod symbols;

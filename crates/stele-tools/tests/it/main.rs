@@ -7,6 +7,7 @@ mod folder;
 mod jobs;
 mod names;
 mod offer;
+mod patch;
 mod read;
 mod search;
 mod shell;

@@ -18,13 +18,13 @@ fn nothing_more_is_offered_than_was_asked_for() {
     };
     assert_eq!(names(&options()), Vec::<String>::new());
     let all = Options { offer: Offer::ALL.into_iter().rev().collect(), ..options() };
-    assert_eq!(names(&all), ["ls", "symbols", "web_fetch"], "a search needs a service");
+    assert_eq!(names(&all), ["patch", "ls", "symbols", "web_fetch"], "a search needs a service");
     let search = Search { kind: SearchKind::Searxng, url: "http://127.0.0.1:1".into(), key: Some("secret".into()) };
     assert!(!format!("{search:?}").contains("secret"));
     let web = Web { search: Some(search), ..Web::default() };
-    assert_eq!(names(&Options { web, ..all }), ["ls", "symbols", "web_fetch", "web_search"]);
+    assert_eq!(names(&Options { web, ..all }), ["patch", "ls", "symbols", "web_fetch", "web_search"]);
     assert_eq!("symbols".parse(), Ok(Offer::Symbols));
-    assert!("lss".parse::<Offer>().unwrap_err().contains("there are ls, symbols, web_fetch, web_search"));
+    assert!("lss".parse::<Offer>().unwrap_err().contains("there are patch, ls, symbols, web_fetch, web_search"));
 }
 
 #[test]
