@@ -115,6 +115,7 @@ impl Session {
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> ToolOutput {
         let seen = self.seen.lock().unwrap().clone();
+        let shown = self.shown.lock().unwrap().clone();
         let cwd = self.cwd.lock().unwrap().clone().unwrap_or_else(|| self.path());
         let notices = self.notices.0.clone();
         let mut closed = self.closed.subscribe();
@@ -135,7 +136,7 @@ impl Session {
                     closed: Box::pin(async move { while closed.changed().await.is_ok() {} }),
                 },
                 read_files: Arc::new(seen),
-                shown_files: Arc::new(self.shown.lock().unwrap().clone()),
+                shown_files: Arc::new(shown),
                 cancelled: Box::pin(cancelled),
                 progress,
             })
