@@ -96,6 +96,8 @@ impl<'a> Grower<'a> {
             target: Target::NextTurn,
             content: vec![Part::text(text)],
             limits: Default::default(),
+            wake: true,
+            jobs: Vec::new(),
         })?;
         let last = self.state.counters().steps + steps;
         loop {

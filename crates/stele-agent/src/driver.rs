@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stele_core::{
-    Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, Call, CallId, CallStage,
-    Effects, EpochReason, Event, Failure, FailureCode, Hash, InboxQueued, Invocation, ModeSet, ModelSet, Part, Phase,
-    Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId, Source, State, Target, Text, TodoSet,
-    ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, TurnCancel, Verdict, owed,
-    partial_answer, retry,
+    Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, Call, CallId, CallSession,
+    CallStage, Effects, EpochReason, Event, Failure, FailureCode, Hash, InboxQueued, Invocation, JobNotice, ModeSet,
+    ModelSet, Part, Phase, Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId, Source, State,
+    Target, Text, TodoSet, ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted,
+    TurnCancel, Verdict, owed, partial_answer, retry,
 };
 use stele_guard::Workspace;
 use stele_provider::{Answer, AnswerBlock, Delta};
 use stele_store::{Append, Durability, Summary, Writer};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use crate::request::{self, Encoded};
@@ -40,7 +40,10 @@ pub struct Driver {
     session: SessionId,
     /// The session that this one's lineage began with.
     lineage: SessionId,
+    /// The session's own folder.
     folder: PathBuf,
+    /// The folder in which calls run now: a command may have changed it.
+    cwd: PathBuf,
     workspace: Workspace,
     writer: Writer,
     state: State,
@@ -55,6 +58,8 @@ pub struct Driver {
     updates: (mpsc::UnboundedSender<Update>, mpsc::UnboundedReceiver<Update>),
     pub(crate) notices: broadcast::Sender<Notice>,
     partial: Partial,
+    /// Dropped with the driver: jobs end when nobody holds their session any more.
+    open: watch::Sender<()>,
 }
 
 /// An effect that was started.
@@ -97,6 +102,8 @@ enum Update {
         call: CallId,
         output: Box<ToolOutput>,
     },
+    /// A job ended, and nobody waited for it.
+    Job(JobNotice),
     /// A time has come; with an event to append, or just to look again.
     Due {
         key: String,
@@ -124,11 +131,12 @@ impl Driver {
         stored: bool,
     ) -> Result<Self> {
         let root = crate::instructions::repository_root(&folder);
-        Ok(Self {
+        let mut driver = Self {
             agent: Arc::clone(agent),
             session,
             lineage,
             workspace: Workspace::new(&root, &folder, &agent.options.surroundings)?,
+            cwd: folder.clone(),
             folder,
             writer,
             state,
@@ -140,7 +148,21 @@ impl Driver {
             updates: mpsc::unbounded_channel(),
             notices: crate::open::notices(),
             partial: Partial::default(),
-        })
+            open: watch::Sender::default(),
+        };
+        driver.follow_cwd()?;
+        Ok(driver)
+    }
+
+    /// Goes where the last command ended, as long as that folder is there.
+    fn follow_cwd(&mut self) -> Result<()> {
+        let chosen = self.state.cwd().filter(|cwd| cwd.starts_with(self.workspace.root()) && cwd.is_dir());
+        let cwd = chosen.unwrap_or(&self.folder).to_owned();
+        if cwd != self.cwd {
+            self.workspace = Workspace::new(self.workspace.root(), &cwd, &self.agent.options.surroundings)?;
+            self.cwd = cwd;
+        }
+        Ok(())
     }
 
     /// The session's id.
@@ -199,7 +221,15 @@ impl Driver {
         limits: stele_core::limits::TurnLimits,
     ) -> Result<()> {
         let item = self.state.next_item();
-        self.append(InboxQueued { item, source, target, content: vec![Part::text(text)], limits })
+        self.append(InboxQueued {
+            item,
+            source,
+            target,
+            content: vec![Part::text(text)],
+            limits,
+            wake: true,
+            jobs: Vec::new(),
+        })
     }
 
     /// Goes on with what is owed, taking commands as they come.
@@ -320,6 +350,18 @@ impl Driver {
             Update::Ran { call, output } => {
                 self.in_flight.remove(&Action::Run { call }.key());
                 self.ran(call, *output)
+            }
+            Update::Job(notice) => {
+                let item = self.state.next_item();
+                self.append(InboxQueued {
+                    item,
+                    source: Source::Job,
+                    target: Target::NextStep,
+                    content: vec![Part::text(notice.text)],
+                    limits: Default::default(),
+                    wake: false,
+                    jobs: vec![notice.job],
+                })
             }
             Update::Due { key, then } => {
                 self.in_flight.remove(&key);
@@ -601,7 +643,11 @@ impl Driver {
         self.commit()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let updates = self.updates.0.clone();
-        let (folder, read_files) = (self.folder.clone(), Arc::clone(self.state.read_files()));
+        self.follow_cwd()?;
+        let (cwd, workspace) = (self.cwd.clone(), self.workspace.root().to_owned());
+        let read_files = Arc::clone(self.state.read_files());
+        let shown_files = Arc::clone(self.state.shown_files());
+        let session = self.call_session();
         let progress = {
             let updates = updates.clone();
             move |text: &str| {
@@ -615,8 +661,17 @@ impl Driver {
                     std::future::pending::<()>().await;
                 }
             });
-            let invocation =
-                Invocation { call, arguments: &arguments, cwd: &folder, read_files, cancelled, progress: &progress };
+            let invocation = Invocation {
+                call,
+                arguments: &arguments,
+                cwd: &cwd,
+                workspace: &workspace,
+                session,
+                read_files,
+                shown_files,
+                cancelled,
+                progress: &progress,
+            };
             tool.run(invocation).await
         });
         tokio::spawn(async move {
@@ -628,6 +683,19 @@ impl Driver {
         });
         self.in_flight.insert(key, InFlight::Body(Some(stop)));
         Ok(())
+    }
+
+    fn call_session(&self) -> CallSession {
+        let updates = self.updates.0.clone();
+        let mut open = self.open.subscribe();
+        CallSession {
+            id: self.session.clone(),
+            next_job: self.state.next_job(),
+            notify: Arc::new(move |notice| {
+                let _ = updates.send(Update::Job(notice));
+            }),
+            closed: Box::pin(async move { while open.changed().await.is_ok() {} }),
+        }
     }
 
     /// Stops a body that runs. True when there is none here, and its result was appended instead.
@@ -653,6 +721,7 @@ impl Driver {
     fn ran(&mut self, call: CallId, output: ToolOutput) -> Result<()> {
         let content = output.logged_content();
         self.append(ToolResult { call, content, error: output.error, meta: output.meta })?;
+        self.follow_cwd()?;
         match output.todo {
             Some(items) => self.append(TodoSet { items }),
             None => Ok(()),

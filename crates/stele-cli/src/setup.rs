@@ -107,8 +107,11 @@ impl Setup {
             environment: self.environment.variables.clone(),
             pass: self.config.shell_env.clone(),
             supervisor,
+            spill: Some(self.config.data.join("spill")),
             ask,
             limits: self.config.tool_limits,
+            offer: self.config.offer.clone(),
+            web: self.config.web.clone(),
         })
     }
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Millis, Record, State, Text,
-};
+use stele_core::{Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Millis, Record, State, Text};
 
 /// What became of a file over a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

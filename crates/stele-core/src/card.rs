@@ -14,6 +14,8 @@ pub enum CardKind {
     Search,
     /// Runs a command.
     Execute,
+    /// Asks somewhere else.
+    Fetch,
     /// Anything else.
     Other,
 }

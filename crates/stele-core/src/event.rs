@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Verdict;
 use crate::limits::TurnLimits;
 use crate::{
-    CallId, Config, Effects, Failure, Hash, ItemId, Millis, Price, Seq, SessionId, Text, ToolError, Usage, Wire, Zone,
+    CallId, Config, Effects, Failure, Hash, ItemId, JobId, Millis, Price, Seq, SessionId, Text, ToolError, Usage, Wire,
+    Zone,
 };
 
 /// Declares the enum of events with its kinds, and what is the same for each of them.
@@ -158,6 +159,8 @@ pub enum Source {
     Person,
     /// Stele itself: a notice.
     System,
+    /// A command in the background that ended.
+    Job,
 }
 
 /// When a waiting item is taken.
@@ -209,7 +212,19 @@ pub struct InboxQueued {
     /// Limits of the turn that it opens.
     #[serde(default, skip_serializing_if = "TurnLimits::is_default")]
     pub limits: TurnLimits,
+    /// False for what opens no turn by itself: it waits for the next one, and a cancel does not drop it.
+    #[serde(default = "wakes", skip_serializing_if = "Clone::clone")]
+    pub wake: bool,
+    /// Jobs that it tells of, as they are now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobMeta>,
 }
+
+/// What `wake` is where nothing is said.
+fn wakes() -> bool {
+    true
+}
+
 impl Texts for InboxQueued {
     fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
         parts(&mut self.content, visit);
@@ -568,6 +583,15 @@ pub struct ResultMeta {
     /// How long the body ran, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// Jobs that were started, or that the model was told of, as they are after the call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<JobMeta>,
+    /// The folder, absolute, in which later calls run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Where the whole of a result is kept that was too long to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spill: Option<SpillMeta>,
 }
 
 impl ResultMeta {
@@ -576,6 +600,47 @@ impl ResultMeta {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// A command in the background.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobMeta {
+    /// Its number.
+    pub job: JobId,
+    /// What it runs, in one short line.
+    pub title: String,
+    /// How far it is.
+    pub status: JobStatus,
+}
+
+/// How far a command in the background is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum JobStatus {
+    /// It runs.
+    Running,
+    /// It ended by itself.
+    Ended {
+        /// Exit code.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit: Option<i32>,
+        /// The signal that ended it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signal: Option<i32>,
+    },
+    /// It was stopped: by the model, or at its time limit.
+    Stopped,
+    /// The process that ran it is gone, and the job with it.
+    Lost,
+}
+
+/// Where the whole of a result is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SpillMeta {
+    /// The name that `read` takes, such as `spill:c14`.
+    pub name: String,
+    /// Bytes that are kept.
+    pub bytes: u64,
 }
 
 /// A file that a tool read or changed.
@@ -652,6 +717,9 @@ pub struct ReadMeta {
     pub lines: u64,
     /// Lines there are.
     pub total: u64,
+    /// True when a pointer to what had been shown before stands for the lines.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unchanged: bool,
 }
 
 /// `epoch/opened`

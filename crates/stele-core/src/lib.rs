@@ -40,7 +40,7 @@ pub use error::{Error, Result};
 pub use event::*;
 pub use failure::{Failure, FailureCode};
 pub use hash::{Hash, Hasher};
-pub use ids::{CallId, ItemId, Micros, Millis, Seq, SessionId};
+pub use ids::{CallId, ItemId, JobId, Micros, Millis, Seq, SessionId};
 pub use json::{parse_lenient, repair_surrogates};
 pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
 pub use owed::{Action, close, owed, partial_answer, resume};
@@ -54,5 +54,8 @@ pub use surface::{
     ANSWER_MISSING, CallRecord, DERIVE_REV, RESULT_EMPTY, RESULT_MISSING, SurfaceItem, USER_MISSING, derive,
 };
 pub use text::{BlobRef, INLINE_MAX, Text};
-pub use tool::{Effects, Future, Invocation, ReadFiles, Tool, ToolError, ToolErrorClass, ToolOutput, ToolSpec};
+pub use tool::{
+    CallSession, Effects, Future, Invocation, JobNotice, ReadFiles, Shown, ShownFiles, Tool, ToolError, ToolErrorClass,
+    ToolOutput, ToolSpec,
+};
 pub use usage::{Coverage, LongPrice, Price, Usage};

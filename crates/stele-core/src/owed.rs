@@ -4,7 +4,7 @@
 //! mode) stands where a call is [`Action::Consult`]ed; further seams take their places around it.
 
 use crate::limits::{self, LimitKind};
-use crate::state::{CallStage, Phase, State, Step, StepCall, Turn};
+use crate::state::{CallStage, Phase, State, Step, StepCall, Turn, Waiting};
 use crate::{
     ApprovalAsked, Block, By, CallId, Effects, EndReason, EpochReason, Event, InboxClaimed, InboxRemoved, LimitNear,
     LimitReached, Micros, Millis, Part, RemovedWhy, Source, StepEnded, StepStarted, Stop, Target, Text, ToolError,
@@ -106,7 +106,7 @@ impl Action {
 #[must_use]
 pub fn owed(state: &State) -> Vec<Action> {
     let Some(turn) = &state.turn else {
-        return match state.inbox.front() {
+        return match state.inbox.iter().find(|waiting| waiting.queued.wake) {
             Some(waiting) => append(TurnStarted { limits: waiting.queued.limits }),
             None => Vec::new(),
         };
@@ -137,10 +137,10 @@ fn between_steps(state: &State, turn: &Turn) -> Vec<Action> {
         let queued = &claimed.queued;
         return append(UserMessage { item: Some(queued.item), source: queued.source, content: queued.content.clone() });
     }
-    let opening = state.inbox.front().filter(|_| !turn.begun).map(|waiting| waiting.queued.item);
-    let joining = state.inbox.iter().filter(|waiting| waiting.queued.target == Target::NextStep);
-    let mut items: Vec<_> = opening.into_iter().chain(joining.map(|waiting| waiting.queued.item)).collect();
-    items.dedup();
+    let opens = |waiting: &&Waiting| !turn.begun && waiting.queued.wake;
+    let opening = state.inbox.iter().find(opens).map(|waiting| waiting.queued.item);
+    let joins = |waiting: &&Waiting| waiting.queued.target == Target::NextStep || Some(waiting.queued.item) == opening;
+    let items: Vec<_> = state.inbox.iter().filter(joins).map(|waiting| waiting.queued.item).collect();
     if !items.is_empty() {
         return append(InboxClaimed { items });
     }
@@ -300,7 +300,9 @@ fn cancelled_turn(state: &State, turn: &Turn, by: &By) -> Vec<Action> {
         let queued = &claimed.queued;
         return append(UserMessage { item: Some(queued.item), source: queued.source, content: queued.content.clone() });
     }
-    if let Some(waiting) = state.inbox.iter().find(|waiting| waiting.queued.target == Target::NextStep || !turn.begun) {
+    let dropped =
+        |waiting: &&Waiting| waiting.queued.wake && (waiting.queued.target == Target::NextStep || !turn.begun);
+    if let Some(waiting) = state.inbox.iter().find(dropped) {
         return append(InboxRemoved { item: waiting.queued.item, why: RemovedWhy::Cancelled });
     }
     let reason = match (by.0 == TIME_LIMIT, turn.limits.deadline) {
@@ -444,15 +446,46 @@ pub fn resume(state: &State) -> Vec<Event> {
     calls
         .filter(|call| call.stage == CallStage::Running && call.effects != Effects::None)
         .map(|call| outcome_unknown(call.call))
+        .chain(lost_jobs(state))
         .collect()
+}
+
+/// What tells the model that the jobs it started are gone: they ended with the process that ran them.
+fn lost_jobs(state: &State) -> Option<Event> {
+    let lost = |job: &crate::JobMeta| crate::JobMeta { status: crate::JobStatus::Lost, ..job.clone() };
+    let jobs: Vec<_> = state.open_jobs().map(lost).collect();
+    if jobs.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = jobs.iter().map(|job| format!("{} ({})", job.job, job.title)).collect();
+    let text = format!(
+        "<job-notice>\nNo longer running, since the agent was started anew: {}. What they had done stands; \
+         start again what is still needed.\n</job-notice>",
+        names.join(", ")
+    );
+    Some(
+        crate::InboxQueued {
+            item: state.next_item(),
+            source: Source::Job,
+            target: Target::NextStep,
+            content: vec![Part::text(text)],
+            limits: crate::limits::TurnLimits::default(),
+            wake: false,
+            jobs,
+        }
+        .into(),
+    )
 }
 
 /// What closes an open turn, when a new prompt comes instead: the partial text of the answer, a
 /// result for every open call, the end of step and turn. Empty when no turn is open.
 #[must_use]
 pub fn close(state: &State, partial: &str) -> Vec<Event> {
-    let Some(_) = &state.turn else { return Vec::new() };
     let mut events = Vec::new();
+    if state.turn.is_none() {
+        events.extend(lost_jobs(state));
+        return events;
+    }
     if let Some(step) = &state.step {
         match &step.phase {
             Phase::Answered => events.extend(step.calls.iter().filter_map(|call| match call.stage {
@@ -467,6 +500,7 @@ pub fn close(state: &State, partial: &str) -> Vec<Event> {
         events.push(StepEnded {}.into());
     }
     events.push(TurnEnded { reason: EndReason::Interrupted }.into());
+    events.extend(lost_jobs(state));
     events
 }
 

@@ -9,9 +9,9 @@ use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
     Account, ApprovalOutcome, Block, CallId, Config, Coverage, Effects, EndReason, EpochOpened, Event, Failure,
-    FileAction, Hash, Header, ItemId, Message, Micros, Millis, Mode, ModelSet, PrefaceBlock, Price, Producer,
-    PromptDigest, ReadFiles, Record, Request, Seq, SessionStarted, Source, Stop, SystemBlock, TodoItem, ToolErrorClass,
-    ToolResult, ToolSchema, Usage, Verdict, Zone,
+    FileAction, FileMeta, Hash, Header, ItemId, JobId, JobMeta, JobStatus, Message, Micros, Millis, Mode, ModelSet,
+    PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Request, Seq, SessionStarted, Shown,
+    ShownFiles, Source, Stop, SystemBlock, TodoItem, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
 
 /// The state of a session after some prefix of its log.
@@ -35,6 +35,9 @@ pub struct State {
     pub(crate) grants: Vec<String>,
     pub(crate) read_files: Arc<ReadFiles>,
     pub(crate) account: Account,
+    pub(crate) shown_files: Arc<ShownFiles>,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) jobs: BTreeMap<JobId, JobMeta>,
     pub(crate) last_end: Option<EndReason>,
 }
 
@@ -231,6 +234,7 @@ impl State {
             Event::SessionStarted(started) => self.session = Some(started.clone()),
             Event::InboxQueued(queued) => {
                 self.next_item = self.next_item.max(queued.item.0 + 1);
+                self.tell_of(&queued.jobs);
                 self.inbox.push_back(Waiting { queued: queued.clone(), claimed: false });
             }
             Event::InboxClaimed(claimed) => {
@@ -358,6 +362,29 @@ impl State {
         self.surface.push(item);
     }
 
+    /// Notes which lines of a file the model sees.
+    fn show(&mut self, file: &FileMeta, read: &ReadMeta) {
+        let Some(hash) = file.hash else { return };
+        let files = Arc::make_mut(&mut self.shown_files);
+        match files.get_mut(std::path::Path::new(&file.path)) {
+            Some(shown) if read.unchanged => shown.pointed = true,
+            _ => {
+                let shown = Shown { hash, offset: read.offset, lines: read.lines, pointed: false };
+                files.insert(PathBuf::from(&file.path), shown);
+            }
+        }
+    }
+
+    /// Takes over what is known of jobs. The end of one can be told before its start was.
+    fn tell_of(&mut self, jobs: &[JobMeta]) {
+        for job in jobs {
+            let known = self.jobs.get(&job.job).map_or(JobStatus::Running, |known| known.status);
+            if known == JobStatus::Running {
+                self.jobs.insert(job.job, job.clone());
+            }
+        }
+    }
+
     fn start_step(&mut self) {
         self.counters.steps += 1;
         if let Some(turn) = &mut self.turn {
@@ -458,6 +485,13 @@ impl State {
                 };
             }
         }
+        if let (Some(read), [file]) = (&result.meta.read, result.meta.files.as_slice()) {
+            self.show(file, read);
+        }
+        self.tell_of(&result.meta.jobs);
+        if let Some(cwd) = &result.meta.cwd {
+            self.cwd = Some(PathBuf::from(cwd));
+        }
         self.push(SurfaceItem::Result {
             call: result.call,
             content: result.content.clone(),
@@ -544,6 +578,23 @@ impl State {
         CallId(self.counters.calls + 1)
     }
 
+    /// Number of the next job.
+    #[must_use]
+    pub fn next_job(&self) -> JobId {
+        JobId(self.jobs.keys().next_back().map_or(1, |last| last.0 + 1))
+    }
+
+    /// Jobs that run, as far as the log tells.
+    pub fn open_jobs(&self) -> impl Iterator<Item = &JobMeta> {
+        self.jobs.values().filter(|job| job.status == JobStatus::Running)
+    }
+
+    /// The folder in which calls run, once a command has changed it.
+    #[must_use]
+    pub fn cwd(&self) -> Option<&std::path::Path> {
+        self.cwd.as_deref()
+    }
+
     /// True when a vendor's call id was seen before in this session.
     #[must_use]
     pub fn knows_vendor_id(&self, id: &str) -> bool {
@@ -619,6 +670,12 @@ impl State {
     #[must_use]
     pub fn read_files(&self) -> &Arc<ReadFiles> {
         &self.read_files
+    }
+
+    /// What the model still sees of files.
+    #[must_use]
+    pub fn shown_files(&self) -> &Arc<ShownFiles> {
+        &self.shown_files
     }
 
     /// Tokens reported so far.

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{CallCard, CallId, Hash, ResultCard, ResultMeta, Subject, Text, TodoItem};
+use crate::{CallCard, CallId, Hash, JobId, JobMeta, ResultCard, ResultMeta, SessionId, Subject, Text, TodoItem};
 
 /// A boxed future.
 pub type Future<'a, T> = Pin<Box<dyn std::future::Future<Output = T> + Send + 'a>>;
@@ -72,20 +72,63 @@ pub trait Tool: Send + Sync {
 /// Hashes of files as this session last saw them, by absolute path.
 pub type ReadFiles = BTreeMap<PathBuf, Hash>;
 
+/// What of a file the model was last shown, and still sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Hash of the whole content.
+    pub hash: Hash,
+    /// First line, from 1.
+    pub offset: u64,
+    /// Lines.
+    pub lines: u64,
+    /// True once a pointer was given in the place of the lines: who asks again is shown them.
+    pub pointed: bool,
+}
+
+/// Files that the model sees, by absolute path.
+pub type ShownFiles = BTreeMap<PathBuf, Shown>;
+
 /// What a body is given.
 pub struct Invocation<'a> {
     /// The call.
     pub call: CallId,
     /// The arguments as the model wrote them.
     pub arguments: &'a str,
-    /// The session's folder, absolute.
+    /// The folder in which the call runs, absolute.
     pub cwd: &'a Path,
+    /// The workspace, absolute: a command that ends in another folder of it changes the folder of later calls.
+    pub workspace: &'a Path,
+    /// The session that the call belongs to.
+    pub session: CallSession,
     /// Files that the model was shown, with the hash it was shown.
     pub read_files: Arc<ReadFiles>,
+    /// What the model still sees of files.
+    pub shown_files: Arc<ShownFiles>,
     /// Ends when the call is cancelled.
     pub cancelled: Future<'a, ()>,
     /// Takes output for people while the body runs; never blocks.
     pub progress: &'a (dyn Fn(&str) + Send + Sync),
+}
+
+/// What a body may know of its session, and what may outlive the call.
+pub struct CallSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Number for a job that the call starts.
+    pub next_job: JobId,
+    /// Takes the notice of a job that ended, also after the call; never blocks.
+    pub notify: Arc<dyn Fn(JobNotice) + Send + Sync>,
+    /// Ends when the session is closed: jobs end with it.
+    pub closed: Future<'static, ()>,
+}
+
+/// A job ended, and nobody waited for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobNotice {
+    /// The job as it is now.
+    pub job: JobMeta,
+    /// What the model is told.
+    pub text: String,
 }
 
 /// What a body gives back.

@@ -63,5 +63,5 @@ pub use diff::{Diff, unified_diff};
 pub use edit::{Applied, Edit, Healed, OnAmbiguous, Options, Place, apply};
 pub use find::wrapping::GUTTER;
 pub use input::{edit_input, parse_structured, stale};
-pub use patch::{FileChange, plan};
+pub use patch::{FileChange, paths, plan};
 pub use refuse::{CODES, Refusal};

@@ -39,6 +39,27 @@ pub fn plan(patch: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Resul
     Options::default().plan(patch, read)
 }
 
+/// The files that a patch names, as it writes them and each once: those it moves to as well. What becomes of them
+/// is not looked at.
+///
+/// # Errors
+/// `edit.unparsed` and `edit.mixed`, as [`plan`].
+pub fn paths(patch: &str) -> Result<Vec<String>, Refusal> {
+    let mut paths: Vec<String> = Vec::new();
+    for section in dialect::parse(patch)?.sections {
+        let to = match section.action {
+            Action::Change { moved_to, .. } => moved_to,
+            _ => None,
+        };
+        for path in section.path.into_iter().chain(to) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+    Ok(paths)
+}
+
 /// What a patch does to one file, in all its sections.
 #[derive(Default)]
 struct Wanted {

@@ -11,6 +11,8 @@ use stele_core::{CallCard, CardKind, ToolOutput, ToolSpec, parse_lenient};
 use crate::error::{Error, Result};
 use crate::sanitise;
 use crate::schema::Shape;
+#[cfg(feature = "web")]
+use crate::spill::{self, Spill};
 
 /// Built-in tools come first in a request.
 const GROUP: u16 = 0;
@@ -63,6 +65,22 @@ pub(crate) fn finish(result: Result<ToolOutput>, limit: Option<usize>) -> ToolOu
     if let Some(limit) = limit {
         output.content = sanitise::cut(&output.content, limit);
     }
+    output
+}
+
+/// The same for a result that is worth keeping whole: what is too long goes to the spill.
+#[cfg(feature = "web")]
+pub(crate) fn finish_kept(result: Result<ToolOutput>, limit: usize, spill: Option<Spill>) -> ToolOutput {
+    let mut output = finish(result, None);
+    if output.content.len() <= limit {
+        return output;
+    }
+    output.meta.spill = spill.and_then(|mut spill| {
+        spill.write(&output.content);
+        spill.meta()
+    });
+    let gap = output.meta.spill.as_ref().map(spill::pointer);
+    output.content = sanitise::cut_with(&output.content, limit, gap.as_deref());
     output
 }
 

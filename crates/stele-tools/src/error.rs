@@ -123,6 +123,14 @@ pub(crate) enum Error {
         /// Its message.
         message: String,
     },
+    /// A patch failed, and not all of it could be taken back.
+    #[error("{reason}; and what was done before it could not be taken back in {files}: look at them")]
+    HalfDone {
+        /// Why it failed.
+        reason: String,
+        /// The files that are not what they were.
+        files: String,
+    },
     /// The operating system refused.
     #[error("cannot {action} {path}: {source}")]
     Io {
@@ -142,6 +150,23 @@ pub(crate) enum Error {
     /// The command's supervisor ended before the command did.
     #[error("the supervisor of the command ended before it; nobody knows how far the command got")]
     Unsupervised,
+    /// The web did not give what was asked for.
+    #[cfg_attr(not(feature = "web"), allow(dead_code))]
+    #[error("{message}")]
+    Web {
+        /// The code.
+        code: &'static str,
+        /// What happened.
+        message: String,
+    },
+    /// There is no such job.
+    #[error("there is no job {job} here; known: {known}")]
+    NoJob {
+        /// The name as it was asked for.
+        job: String,
+        /// The jobs there are.
+        known: String,
+    },
     /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -168,10 +193,13 @@ impl Error {
             Self::Unread { .. } => "write.unread",
             Self::Stale { .. } => "edit.stale",
             Self::Refused { code, .. } => code,
+            Self::HalfDone { .. } => "patch.half_done",
             Self::Io { .. } => "file.io",
             Self::Spawn(_) => "bash.spawn",
             Self::TimedOut => "bash.timeout",
             Self::Unsupervised => "bash.unsupervised",
+            Self::Web { code, .. } => code,
+            Self::NoJob { .. } => "jobs.unknown",
             Self::Cancelled => "tool.cancelled",
             Self::Defect(_) => "tool.defect",
         }
@@ -182,7 +210,9 @@ impl Error {
         match self {
             Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Defect(_) => ToolErrorClass::Transient,
             Self::TimedOut | Self::Cancelled | Self::Unread { .. } | Self::ReadOnly { .. } => ToolErrorClass::Refused,
-            Self::Unsupervised => ToolErrorClass::OutcomeUnknown,
+            Self::Unsupervised | Self::HalfDone { .. } => ToolErrorClass::OutcomeUnknown,
+            Self::Web { code: "web.timeout" | "web.failed", .. } => ToolErrorClass::Transient,
+            Self::Web { code: "web.blocked_address", .. } => ToolErrorClass::Refused,
             _ => ToolErrorClass::Argument,
         }
     }

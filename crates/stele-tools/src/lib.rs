@@ -1,4 +1,4 @@
-//! The built-in tools: read, write, edit, bash, glob, grep, todo, ask.
+//! The built-in tools: read, write, edit, bash, glob, grep, todo, ask, jobs.
 //!
 //! [`builtin`] gives them in a fixed order, each behind [`stele_core::Tool`]. What a tool is told of
 //! the world (environment, limits, how to ask a person, how to start the supervisor of a shell
@@ -12,15 +12,23 @@
 
 mod card;
 mod declare;
+mod document;
 mod error;
 mod file;
+mod jobs;
+#[cfg(feature = "symbols")]
+mod outline;
 mod path;
 pub mod sanitise;
 mod schema;
 mod shell;
+mod spill;
 mod supervise;
 mod tools;
 mod walk;
+#[cfg(feature = "web")]
+mod web;
+mod window;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -43,16 +51,120 @@ pub struct Options {
     /// The program and leading arguments that end up in [`supervise`]. Absent: shell commands run
     /// directly beneath the agent, and what leaves their process group is not followed.
     pub supervisor: Option<Vec<OsString>>,
+    /// The folder, absolute, for results that are too long to be shown: each session has one of its own in
+    /// it. Absent: what is left out of a result is gone.
+    pub spill: Option<PathBuf>,
     /// How a person is asked; absent when nobody can be.
     pub ask: Option<Ask>,
     /// The limits in force.
     pub limits: Limits,
+    /// Tools that are offered beyond the usual ones.
+    pub offer: Vec<Offer>,
+    /// What the tools of the web may do.
+    pub web: Web,
+}
+
+/// A tool that is offered only where the configuration says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Offer {
+    /// Changing many files at once, by an envelope or a unified diff.
+    Patch,
+    /// The tree of a folder.
+    Ls,
+    /// Outlines; part of the build with the feature `symbols`.
+    Symbols,
+    /// Fetching a page; part of the build with the feature `web`.
+    WebFetch,
+    /// Searching the web; part of the build with the feature `web`, and in need of [`Web::search`].
+    WebSearch,
+}
+
+impl Offer {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Patch, Self::Ls, Self::Symbols, Self::WebFetch, Self::WebSearch];
+
+    /// The tool's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Patch => "patch",
+            Self::Ls => "ls",
+            Self::Symbols => "symbols",
+            Self::WebFetch => "web_fetch",
+            Self::WebSearch => "web_search",
+        }
+    }
+
+    fn tool(self, options: &Options) -> Option<Arc<dyn Tool>> {
+        match self {
+            Self::Patch => Some(Arc::new(tools::patch::Patch::new(options))),
+            Self::Ls => Some(Arc::new(tools::ls::Ls::new(options))),
+            #[cfg(feature = "symbols")]
+            Self::Symbols => Some(Arc::new(tools::symbols::Symbols::new(options))),
+            #[cfg(feature = "web")]
+            Self::WebFetch => Some(Arc::new(tools::web_fetch::WebFetch::new(options))),
+            #[cfg(feature = "web")]
+            Self::WebSearch => {
+                let search = options.web.search.clone()?;
+                Some(Arc::new(tools::web_search::WebSearch::new(options, search)))
+            }
+            #[cfg(not(all(feature = "symbols", feature = "web")))]
+            _ => None,
+        }
+    }
+}
+
+impl std::str::FromStr for Offer {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|offer| offer.name() == name).ok_or_else(|| {
+            let known = Self::ALL.map(Self::name).join(", ");
+            format!("there is no tool {name:?} to offer; there are {known}")
+        })
+    }
+}
+
+/// What the tools of the web may do.
+#[derive(Clone, Debug, Default)]
+pub struct Web {
+    /// Hosts, as `name` or `name:port`, that may be fetched by plain http and whatever their address is.
+    pub trusted_hosts: Vec<String>,
+    /// Where searches go.
+    pub search: Option<Search>,
+}
+
+/// Where searches go.
+#[derive(Clone)]
+pub struct Search {
+    /// How it is asked.
+    pub kind: SearchKind,
+    /// Its address, without the path of the search.
+    pub url: String,
+    /// The key, where it takes one; never shown.
+    pub key: Option<String>,
+}
+
+impl std::fmt::Debug for Search {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Search").field("kind", &self.kind).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// How a search service is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchKind {
+    /// `GET /search?format=json` (SearXNG, Search API, docs.searxng.org, 2026-11).
+    Searxng,
+    /// `GET /res/v1/web/search` (Brave Search API, api-dashboard.search.brave.com, 2026-11).
+    Brave,
 }
 
 impl Options {
-    /// The person's home folder, as the environment names it.
-    fn home(&self) -> Option<PathBuf> {
-        self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home))
+    /// What names are resolved with; the home folder is the one that the environment names.
+    fn roots(&self) -> path::Roots {
+        let home = self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
+        path::Roots { home, spill: self.spill.clone() }
     }
 }
 
@@ -80,17 +192,23 @@ impl Default for Limits {
     }
 }
 
-/// The built-in tools, always in this order.
+/// The built-in tools, always in this order; what is offered besides comes last, in the order of [`Offer`].
 #[must_use]
 pub fn builtin(options: &Options) -> Vec<Arc<dyn Tool>> {
-    vec![
+    let jobs = Arc::default();
+    let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(tools::read::Read::new(options)),
         Arc::new(tools::write::Write::new(options)),
         Arc::new(tools::edit::Edit::new(options)),
-        Arc::new(tools::bash::Bash::new(options)),
+        Arc::new(tools::bash::Bash::new(options, &jobs)),
         Arc::new(tools::glob::Glob::new(options)),
         Arc::new(tools::grep::Grep::new(options)),
         Arc::new(tools::todo::Todo::new()),
         Arc::new(tools::ask::Ask::new(options)),
-    ]
+        Arc::new(tools::jobs::JobsTool::new(options, &jobs)),
+    ];
+    tools.extend(
+        Offer::ALL.into_iter().filter(|offer| options.offer.contains(offer)).filter_map(|offer| offer.tool(options)),
+    );
+    tools
 }

@@ -4,9 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use stele_core::SessionId;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::error::{Error, Result};
+use crate::spill::{self, Spill};
 
 /// Entries of a folder that are looked at for a name that does not exist.
 const SIBLINGS: usize = 10_000;
@@ -15,6 +17,28 @@ const WALKED: usize = 20_000;
 /// Longest chain of symbolic links, as in Linux (`path_resolution(7)`).
 const LINKS: usize = 40;
 
+/// What the names of all sessions are resolved with.
+#[derive(Clone, Debug)]
+pub(crate) struct Roots {
+    /// What `~` stands for.
+    pub(crate) home: Option<PathBuf>,
+    /// The folder of all spills.
+    pub(crate) spill: Option<PathBuf>,
+}
+
+impl Roots {
+    /// Where the names of a call are resolved.
+    pub(crate) fn place(&self, cwd: &Path, session: &SessionId) -> Place {
+        let spill = self.spill.as_ref().map(|folder| folder.join(session.as_str()));
+        Place { cwd: cwd.to_owned(), home: self.home.clone(), spill }
+    }
+
+    /// The spill of a call or job.
+    pub(crate) fn spill(&self, session: &SessionId, id: &str) -> Option<Spill> {
+        self.spill.as_ref().map(|folder| Spill::new(folder, session, id))
+    }
+}
+
 /// Where names are resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
@@ -22,6 +46,8 @@ pub(crate) struct Place {
     pub(crate) cwd: PathBuf,
     /// What `~` stands for.
     pub(crate) home: Option<PathBuf>,
+    /// The folder of the session's spills.
+    pub(crate) spill: Option<PathBuf>,
 }
 
 /// An existing file or folder.
@@ -34,6 +60,11 @@ pub(crate) struct Found {
 }
 
 impl Place {
+    /// True for the name of a spill.
+    pub(crate) fn is_spill(&self, asked: &str) -> bool {
+        spill::resolve(self.spill.as_deref(), asked).is_some()
+    }
+
     /// The absolute path a name stands for; nothing is looked up.
     pub(crate) fn join(&self, asked: &str) -> PathBuf {
         match (asked.strip_prefix('~'), &self.home) {
@@ -46,6 +77,10 @@ impl Place {
     /// Finds what exists. The exact name always wins; else a part of the path that does not exist
     /// is taken for the one sibling that looks the same.
     pub(crate) fn find(&self, asked: &str) -> Result<Found> {
+        if let Some(path) = spill::resolve(self.spill.as_deref(), asked) {
+            let gone = |_| Error::Missing { path: asked.to_owned(), hint: "; it is not kept any more".to_owned() };
+            return path.canonicalize().map(|path| Found { path, instead: None }).map_err(gone);
+        }
         let path = self.join(asked);
         match fs::canonicalize(&path) {
             Ok(path) => return Ok(Found { path, instead: None }),
@@ -204,7 +239,7 @@ mod tests {
 
     #[test]
     fn home_is_expanded_only_as_a_whole_component() {
-        let place = Place { cwd: "/w".into(), home: Some("/home/me".into()) };
+        let place = Place { cwd: "/w".into(), home: Some("/home/me".into()), spill: None };
         assert_eq!(place.join("~"), Path::new("/home/me"));
         assert_eq!(place.join("~/a"), Path::new("/home/me/a"));
         assert_eq!(place.join("~a"), Path::new("/w/~a"));

@@ -26,17 +26,23 @@ pub fn inert(text: &str) -> String {
 /// Cuts text to about `limit` bytes: head and tail, with what is left out named in between.
 #[must_use]
 pub fn cut(text: &str, limit: usize) -> String {
+    cut_with(text, limit, None)
+}
+
+/// The same; `whole` says where all of it is.
+pub(crate) fn cut_with(text: &str, limit: usize, whole: Option<&str>) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
     let head = floor(text, limit / 2);
     let tail = ceiling(text, text.len() - limit / 2);
-    format!("{}{}{}", &text[..head], left_out((tail - head) as u64), &text[tail..])
+    format!("{}{}{}", &text[..head], left_out((tail - head) as u64, whole), &text[tail..])
 }
 
 /// The line that stands for bytes which are not shown.
-pub(crate) fn left_out(bytes: u64) -> String {
-    format!("\n[… {bytes} bytes left out …]\n")
+pub(crate) fn left_out(bytes: u64, whole: Option<&str>) -> String {
+    let whole = whole.map_or_else(String::new, |whole| format!("; {whole}"));
+    format!("\n[… {bytes} bytes left out{whole} …]\n")
 }
 
 /// The last character boundary at or before `at`.

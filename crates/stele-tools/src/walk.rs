@@ -1,26 +1,55 @@
-//! Walking a tree as git would see it, in a stable order.
+//! Walking a tree as git would see it.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{GlobBuilder, GlobMatcher};
-use ignore::{DirEntry, WalkBuilder};
+use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::error::{Error, Result};
 
-/// The regular files beneath a path, folder by folder in the order of their names' bytes. What
-/// `.gitignore` and `.ignore` files exclude is left out, and so is `.git`; other hidden files are not.
-/// A path that is itself a file gives that file. Links are not followed.
-pub(crate) fn files(base: &Path) -> impl Iterator<Item = DirEntry> + use<> {
-    WalkBuilder::new(base)
+/// Visits the regular files beneath a path, on several threads and in no order; `visitor` makes what each
+/// thread calls for a file. What `.gitignore` and `.ignore` files exclude is left out, and so is `.git`;
+/// other hidden files are not. A path that is itself a file gives that file. Links are not followed.
+pub(crate) fn visit<'a, F>(base: &Path, stop: &'a AtomicBool, visitor: impl Fn() -> F)
+where
+    F: FnMut(&Path) + Send + 'a,
+{
+    builder(base).build_parallel().run(|| {
+        let mut visitor = visitor();
+        Box::new(move |entry| {
+            if stop.load(Ordering::Relaxed) {
+                return WalkState::Quit;
+            }
+            if let Ok(entry) = entry
+                && entry.file_type().is_some_and(|kind| kind.is_file())
+            {
+                visitor(entry.path());
+            }
+            WalkState::Continue
+        })
+    });
+}
+
+/// The entries beneath a folder down to a depth, folder by folder in the order of their names' bytes.
+pub(crate) fn tree(base: &Path, depth: usize) -> impl Iterator<Item = DirEntry> + use<> {
+    builder(base)
+        .max_depth(Some(depth))
+        .sort_by_file_name(|a, b| a.as_encoded_bytes().cmp(b.as_encoded_bytes()))
+        .build()
+        .flatten()
+        .filter(|entry| entry.depth() > 0)
+}
+
+fn builder(base: &Path) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(base);
+    builder
         .hidden(false)
         .require_git(false)
         // A person's own global excludes would make the same call differ between machines.
         .git_global(false)
-        .filter_entry(|entry| entry.file_name() != ".git")
-        .sort_by_file_name(|a, b| a.as_encoded_bytes().cmp(b.as_encoded_bytes()))
-        .build()
-        .flatten()
-        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+        .filter_entry(|entry| entry.file_name() != ".git");
+    builder
 }
 
 /// A glob over paths, or over names at any depth.

@@ -3,5 +3,6 @@
 
 mod faults;
 mod flow;
+mod jobs;
 mod stage;
 mod takeover;

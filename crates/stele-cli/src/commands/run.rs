@@ -314,7 +314,7 @@ impl Run {
             changed_files: self.tally.files.values().cloned().collect(),
             refused: self.tally.refused.clone(),
             skipped,
-            jobs: Vec::new(),
+            jobs: driver.state().open_jobs().map(|job| format!("{}: {}", job.job, job.title)).collect(),
         };
         Outcome { result, tally: self.tally, exit, error }
     }

@@ -10,6 +10,11 @@ pub const ALLOW: &str = "permissions.allow";
 pub const ASK: &str = "permissions.ask";
 pub const DENY: &str = "permissions.deny";
 pub const SHELL_ENV: &str = "shell.env";
+pub const OFFER: &str = "tools.offer";
+pub const TRUSTED_HOSTS: &str = "web.trusted_hosts";
+pub const SEARCH: &str = "web.search";
+pub const SEARCH_URL: &str = "web.search_url";
+pub const SEARCH_KEY: &str = "web.search_key_env";
 pub const PERSONA: &str = "agent.persona";
 
 /// What a key takes.
@@ -54,6 +59,11 @@ const PLAIN: &[(&str, Kind, &str)] = &[
     (ASK, Kind::Texts, "rules for what asks, whatever else allows it"),
     (DENY, Kind::Texts, "rules for what is refused, whatever else allows it"),
     (SHELL_ENV, Kind::Texts, "further variables that commands are given"),
+    (OFFER, Kind::Texts, "further tools that the model is offered: patch, ls, symbols, web_fetch, web_search"),
+    (TRUSTED_HOSTS, Kind::Texts, "hosts that web_fetch may reach by plain http and whatever their address is"),
+    (SEARCH, Kind::Text, "the kind of service that web_search asks: searxng, brave"),
+    (SEARCH_URL, Kind::Text, "the address of that service"),
+    (SEARCH_KEY, Kind::Text, "the variable that holds its key"),
     (PERSONA, Kind::Text, "text that is added to what the model is told first"),
 ];
 

@@ -78,6 +78,7 @@ impl Layers {
         let wanted = |name: &str| {
             let listed = self.entries.iter().any(|entry| match &entry.value {
                 Raw::Texts(texts) => entry.key == keys::SHELL_ENV && texts.iter().any(|(text, _)| text == name),
+                Raw::Text(text) => entry.key == keys::SEARCH_KEY && text == name,
                 _ => false,
             });
             listed || self.routes.iter().any(|(_, route)| route.key_env.as_deref() == Some(name))

@@ -13,6 +13,7 @@ mod inputs;
 mod keys;
 mod layers;
 mod settings;
+mod tools;
 
 #[cfg(test)]
 mod tests;
@@ -53,6 +54,10 @@ pub struct Config {
     pub policy: Policy,
     /// Further variables that commands are given.
     pub shell_env: Vec<String>,
+    /// Tools that are offered beyond the usual ones.
+    pub offer: Vec<stele_tools::Offer>,
+    /// What the tools of the web may do.
+    pub web: stele_tools::Web,
     /// Limits of the tools.
     pub tool_limits: stele_tools::Limits,
     /// Limits of every turn, as far as they were set.
@@ -101,6 +106,8 @@ impl Config {
             TurnLimits { steps: set(&limits::STEPS)?, executions: set(&limits::EXECUTIONS)?, ..TurnLimits::default() };
         let routes = layers.routes()?;
         let shell_env = layers.variables(&routes)?;
+        let offer = layers.offer()?;
+        let web = layers.web(&offer, &inputs.env)?;
         Ok(Self {
             home: inputs.places.config.clone(),
             data: inputs.places.data.clone(),
@@ -111,6 +118,8 @@ impl Config {
             routes,
             policy: policy(&layers)?,
             shell_env,
+            offer,
+            web,
             tool_limits,
             turn_limits,
             connect: milliseconds(&limits::CONNECT_MS)?,

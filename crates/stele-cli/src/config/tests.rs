@@ -72,6 +72,15 @@ env = ["CARGO_HOME", "JAVA_HOME"]
 [agent]
 persona = "Be brief."
 
+[tools]
+offer = ["patch"]
+
+[web]
+trusted_hosts = ["docs.local:8080"]
+search = "searxng"
+search_url = "http://127.0.0.1:2"
+search_key_env = "SEARCH_KEY"
+
 [routes.work]
 wire = "openai-chat"
 base_url = "http://127.0.0.1:1/v1"
@@ -95,6 +104,9 @@ long = { above = 1, input_percent = 200, output_percent = 150 }
     assert_eq!((config.connect.as_millis(), config.idle.as_millis()), (5_000, 600_000));
     assert_eq!(config.shell_env, ["CARGO_HOME", "JAVA_HOME"]);
     assert_eq!(config.persona.as_deref(), Some("Be brief."));
+    assert_eq!(config.offer, [stele_tools::Offer::Patch]);
+    assert_eq!(config.web.trusted_hosts, ["docs.local:8080"]);
+    assert_eq!(config.web.search.as_ref().unwrap().url, "http://127.0.0.1:2");
     let route = &config.routes["work"];
     assert_eq!((route.wire, route.key_env.as_deref()), (Some(Wire::OpenaiChat), Some("WORK_KEY")));
     assert_eq!(route.price.unwrap().input, Some(1_000_000));
@@ -353,4 +365,34 @@ proptest::proptest! {
     ) {
         let _ = Config::load(&user(&format!("{} = {value}", key.name.replace('*', "x"))));
     }
+}
+
+#[test]
+fn tools_are_offered_by_name_and_a_search_needs_a_service() {
+    let mut inputs = user(
+        "[tools]\noffer = [\"ls\", \"web_search\"]\n[web]\nsearch = \"brave\"\nsearch_key_env = \"K\"\ntrusted_hosts = [\"docs.local\"]\n",
+    );
+    inputs.env = env(&[("K", "secret")]);
+    let config = Config::load(&inputs).unwrap();
+    assert_eq!(config.offer, [stele_tools::Offer::Ls, stele_tools::Offer::WebSearch]);
+    assert_eq!(config.web.trusted_hosts, ["docs.local"]);
+    inputs.user = user("[web]\nsearch = \"brave\"\nsearch_key_env = \"STELE_K\"").user;
+    inputs.env = env(&[("STELE_K", "x")]);
+    assert_eq!(Config::load(&inputs).unwrap().web.search.unwrap().key.as_deref(), Some("x"));
+    let search = config.web.search.as_ref().unwrap();
+    assert_eq!((search.url.as_str(), search.key.as_deref()), ("https://api.search.brave.com", Some("secret")));
+    assert!(!format!("{config:?}").contains("secret"));
+    refused(
+        &user("[tools]\noffer = [\"lss\"]"),
+        "config.value: /c.toml:2: `tools.offer` names a tool that is not there: there is no tool \"lss\" to offer; there are patch, ls, symbols, web_fetch, web_search",
+    );
+    refused(
+        &user("[tools]\noffer = [\"web_search\"]"),
+        "config.value: /c.toml:2: `tools.offer` offers web_search, which needs a service: set `web.search`",
+    );
+    refused(&user("[web]\nsearch = \"x\""), "config.value: /c.toml:2: `web.search` takes searxng or brave");
+    refused(
+        &user("[web]\nsearch = \"searxng\""),
+        "config.value: /c.toml:2: `web.search` needs the address of the service: set `web.search_url`",
+    );
 }

@@ -177,7 +177,7 @@ mod tests {
     fn searches_reads_and_edits() {
         let search = Some(SearchMeta { matches: 2, total: 5, truncated: true });
         check(ResultMeta { search, ..ResultMeta::default() }, "", "5 matches, 2 shown", &[]);
-        let read = Some(ReadMeta { offset: 1, lines: 10, total: 40 });
+        let read = Some(ReadMeta { offset: 1, lines: 10, total: 40, unchanged: false });
         check(ResultMeta { read, ..ResultMeta::default() }, "", "10 lines of 40", &[]);
         let file = FileMeta {
             path: "/work/a".to_owned(),

@@ -116,7 +116,7 @@ pub struct RunResult {
     pub refused: Vec<RefusedCall>,
     /// What was not loaded for lack of trust.
     pub skipped: Vec<String>,
-    /// What still ran when the run ended. No tool leaves anything behind yet.
+    /// Jobs that still ran when the run ended, and ended with it.
     pub jobs: Vec<String>,
 }
 

@@ -75,7 +75,15 @@ impl Run {
     pub fn prompt(&mut self, text: &str, target: Target) {
         let item = self.state.next_item();
         let content = vec![Part::text(text)];
-        self.append(InboxQueued { item, source: Source::Person, target, content, limits: TurnLimits::default() });
+        self.append(InboxQueued {
+            item,
+            source: Source::Person,
+            target,
+            content,
+            limits: TurnLimits::default(),
+            wake: true,
+            jobs: Vec::new(),
+        });
     }
 
     fn commit(&mut self) {

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use stele_core::{CallId, Invocation};
+use stele_core::{CallId, CallSession, Invocation, JobId, SessionId};
 use stele_tools::{Options, builtin, supervise};
 
 const SUPERVISE: &str = "__supervise";
@@ -45,7 +45,15 @@ fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
         call: CallId(1),
         arguments: json,
         cwd: &cwd,
+        workspace: &cwd,
+        session: CallSession {
+            id: SessionId::new("00000000-0000-0000-0000-000000000000")?,
+            next_job: JobId(1),
+            notify: Arc::new(|_| {}),
+            closed: Box::pin(std::future::pending()),
+        },
         read_files: Arc::new(BTreeMap::new()),
+        shown_files: Arc::new(BTreeMap::new()),
         cancelled: Box::pin(std::future::pending()),
         progress: &|_| {},
     }));

@@ -1,6 +1,9 @@
 //! What a command printed: head and tail in bounded memory, and a live view for people.
 
+use stele_core::SpillMeta;
+
 use crate::sanitise::{Terminal, ceiling, floor, left_out};
+use crate::spill::{self, Spill};
 
 /// Bytes of one piece of the live view; what comes faster is left out of it.
 const LIVE: usize = 4 * 1024;
@@ -17,11 +20,12 @@ pub(crate) struct Output {
     live_left_out: u64,
     /// Bytes as they were printed.
     pub(crate) printed: u64,
+    spill: Option<Spill>,
 }
 
 impl Output {
-    /// At most about `limit` bytes will be shown.
-    pub(crate) fn new(limit: usize) -> Self {
+    /// At most about `limit` bytes will be shown; once that is not all, all of it goes to the spill.
+    pub(crate) fn new(limit: usize, spill: Option<Spill>) -> Self {
         Self {
             terminal: Terminal::default(),
             head: String::new(),
@@ -31,6 +35,14 @@ impl Output {
             live: String::new(),
             live_left_out: 0,
             printed: 0,
+            spill,
+        }
+    }
+
+    /// From the first byte on all goes to the spill, since what is shown will be taken in pieces.
+    pub(crate) fn spill_now(&mut self) {
+        if let Some(spill) = &mut self.spill {
+            spill.write("");
         }
     }
 
@@ -43,6 +55,9 @@ impl Output {
     }
 
     fn keep(&mut self, text: &str) {
+        if let Some(spill) = self.spill.as_mut().filter(|spill| spill.begun()) {
+            spill.write(text);
+        }
         let room = LIVE.saturating_sub(self.live.len());
         let live = floor(text, room);
         self.live.push_str(&text[..live]);
@@ -57,10 +72,19 @@ impl Output {
         self.tail.push_str(rest);
         // Dropped in large pieces, so that keeping the tail costs little.
         if self.tail.len() > 4 * self.half {
-            let keep = ceiling(&self.tail, self.tail.len() - self.half);
-            self.left_out += keep as u64;
-            self.tail.drain(..keep);
+            self.shorten();
         }
+    }
+
+    /// Drops what is in the middle. What is dropped first finds head and tail still whole.
+    fn shorten(&mut self) {
+        if let Some(spill) = self.spill.as_mut().filter(|spill| !spill.begun()) {
+            spill.write(&self.head);
+            spill.write(&self.tail);
+        }
+        let keep = ceiling(&self.tail, self.tail.len() - self.half);
+        self.left_out += keep as u64;
+        self.tail.drain(..keep);
     }
 
     /// What came since the last time, for the live view; nothing when nothing came.
@@ -71,7 +95,7 @@ impl Output {
         let mut live = std::mem::take(&mut self.live);
         match std::mem::take(&mut self.live_left_out) {
             0 => {}
-            bytes => live.push_str(&left_out(bytes)),
+            bytes => live.push_str(&left_out(bytes, None)),
         }
         Some(live)
     }
@@ -81,15 +105,27 @@ impl Output {
         let mut rest = String::new();
         self.terminal.finish(&mut rest);
         self.keep(&rest);
+        self.take()
+    }
+
+    /// The text to show of what came since the last time, without blank lines at its end.
+    pub(crate) fn take(&mut self) -> String {
         if self.tail.len() > self.half {
-            let keep = ceiling(&self.tail, self.tail.len() - self.half);
-            self.left_out += keep as u64;
-            self.tail.drain(..keep);
+            self.shorten();
         }
-        let gap = if self.left_out > 0 { left_out(self.left_out) } else { String::new() };
-        let mut text = format!("{}{gap}{}", self.head, self.tail);
+        let spill = self.spill();
+        let gap = match std::mem::take(&mut self.left_out) {
+            0 => String::new(),
+            bytes => left_out(bytes, spill.as_ref().map(spill::pointer).as_deref()),
+        };
+        let mut text = format!("{}{gap}{}", std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
         text.truncate(text.trim_end().len());
         text
+    }
+
+    /// Where all of it is kept, if it had to be.
+    pub(crate) fn spill(&self) -> Option<SpillMeta> {
+        self.spill.as_ref().and_then(Spill::meta)
     }
 }
 
@@ -99,7 +135,7 @@ mod tests {
 
     #[test]
     fn short_output_is_whole() {
-        let mut output = Output::new(100);
+        let mut output = Output::new(100, None);
         output.push(b"one\n");
         output.push("zw\u{f6}lf\n\n".as_bytes());
         assert_eq!(output.take_live().as_deref(), Some("one\nzw\u{f6}lf\n\n"));
@@ -110,7 +146,7 @@ mod tests {
 
     #[test]
     fn long_output_keeps_head_and_tail_in_bounded_memory() {
-        let mut output = Output::new(200);
+        let mut output = Output::new(200, None);
         for number in 0..10_000 {
             output.push(format!("line {number}\n").as_bytes());
             assert!(output.head.len() <= 100 && output.tail.len() <= 400 && output.live.len() <= LIVE);

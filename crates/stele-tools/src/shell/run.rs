@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -18,7 +18,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::output::Output;
 use crate::error::{Error, Result};
-use crate::supervise::{Control, Ending, Event, Left, Reach, Report, WATCH, direct, watch, watch_child};
+use crate::supervise::{
+    After, Asked, BASH_ENV, Control, Ending, Event, Left, Reach, Report, WATCH, direct, watch, watch_child,
+};
 
 /// From TERM to KILL when the time is up.
 const GRACE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -39,9 +41,18 @@ pub(crate) struct Command<'a> {
     pub(crate) cwd: &'a Path,
     pub(crate) environment: &'a [(OsString, OsString)],
     pub(crate) supervisor: Option<&'a [OsString]>,
-    pub(crate) timeout: Duration,
-    /// Bytes of output to show.
-    pub(crate) limit: usize,
+    /// Absent: it may run as long as its session.
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What follows a command while it runs.
+pub(crate) struct Follow<'a> {
+    /// Its output, so far.
+    pub(crate) output: &'a Mutex<Output>,
+    /// Takes pieces of the output for people.
+    pub(crate) progress: &'a (dyn Fn(&str) + Send + Sync),
+    /// Told once it was started.
+    pub(crate) started: &'a (dyn Fn() + Send + Sync),
 }
 
 /// What ended a command.
@@ -62,88 +73,91 @@ pub(crate) struct Outcome {
     pub(crate) left: Left,
     /// The process group it ran in.
     pub(crate) group: i32,
-    pub(crate) text: String,
-    /// Bytes as they were printed.
-    pub(crate) printed: u64,
     pub(crate) duration: Duration,
+    /// How its shell was left, where that is known.
+    pub(crate) after: Option<After>,
 }
 
 /// Runs a command to its end, to its time limit or until it is cancelled. Always returns within the
 /// limit and the time a stop takes.
-pub(crate) async fn run(
-    command: &Command<'_>,
-    mut cancelled: Future<'_, ()>,
-    progress: &(dyn Fn(&str) + Send + Sync),
-) -> Result<Outcome> {
+pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, follow: &Follow<'_>) -> Result<Outcome> {
     if !command.cwd.is_dir() {
-        return Err(Error::Spawn(format!("the session's folder {} is gone", command.cwd.display())));
+        return Err(Error::Spawn(format!("the folder {} is gone", command.cwd.display())));
     }
     let started = Instant::now();
     let mut running = match command.supervisor {
         Some(supervisor) => Running::supervised(supervisor, command)?,
         None => Running::direct(command)?,
     };
-    let mut output = Output::new(command.limit);
     let mut buffer = vec![0; 64 * 1024];
     let (mut group, mut open, mut end) = (0, true, End::Itself);
-    let mut deadline = started + command.timeout;
+    let mut deadline = command.timeout.map(|timeout| started + timeout);
     let mut live_at: Option<Instant> = None;
 
-    let (ending, left) = loop {
+    let (ending, left, after) = loop {
         tokio::select! {
             count = running.output.read(&mut buffer), if open => match count.unwrap_or(0) {
                 0 => open = false,
                 count => {
-                    output.push(&buffer[..count]);
+                    lock(follow.output).push(&buffer[..count]);
                     live_at.get_or_insert_with(|| Instant::now() + LIVE);
                 }
             },
             () = sleep_until(live_at.unwrap_or(started)), if live_at.is_some() => {
                 live_at = None;
-                if let Some(live) = output.take_live() {
-                    progress(&live);
+                let live = lock(follow.output).take_live();
+                if let Some(live) = live {
+                    (follow.progress)(&live);
                 }
             }
             report = running.reports.recv() => match report {
-                Some(Report::Started { group: number }) => group = number,
-                Some(Report::Failed { message }) => return Err(Error::Spawn(message)),
-                Some(Report::Ended { ending, left }) => {
-                    end = End::Itself;
-                    break (ending, left);
+                Some(Report::Started { group: number }) => {
+                    group = number;
+                    (follow.started)();
                 }
-                Some(Report::Stopped { ending, left }) => break (ending, left),
+                Some(Report::Failed { message }) => return Err(Error::Spawn(message)),
+                Some(Report::Ended { ending, left, after }) => {
+                    end = End::Itself;
+                    break (ending, left, after);
+                }
+                Some(Report::Stopped { ending, left }) => break (ending, left, None),
                 None => {
                     end = End::Lost;
-                    break (Ending::default(), kill_group(group));
+                    break (Ending::default(), kill_group(group), None);
                 }
             },
             () = &mut cancelled, if end == End::Itself => {
                 end = End::Cancelled;
-                deadline = Instant::now() + GRACE_CANCEL + STOPPING;
+                deadline = Some(Instant::now() + GRACE_CANCEL + STOPPING);
                 running.controls.stop(GRACE_CANCEL).await;
             }
-            () = sleep_until(deadline) => match end {
+            () = sleep_until(deadline.unwrap_or(started)), if deadline.is_some() => match end {
                 End::Itself => {
                     end = End::TimedOut;
-                    deadline = Instant::now() + GRACE_TIMEOUT + STOPPING;
+                    deadline = Some(Instant::now() + GRACE_TIMEOUT + STOPPING);
                     running.controls.stop(GRACE_TIMEOUT).await;
                 }
                 // The supervisor itself hangs.
-                _ => break (Ending::default(), kill_group(group)),
+                _ => break (Ending::default(), kill_group(group), None),
             },
         }
     };
 
     let duration = started.elapsed();
     if open {
-        running.drain(&mut output, &mut buffer, left.any).await;
+        running.drain(follow.output, &mut buffer, left.any).await;
     }
-    let text = output.finish();
-    if let Some(live) = output.take_live() {
-        progress(&live);
+    let live = lock(follow.output).take_live();
+    if let Some(live) = live {
+        (follow.progress)(&live);
     }
     running.leave(left.any).await;
-    Ok(Outcome { end, ending, left, group, text, printed: output.printed, duration })
+    Ok(Outcome { end, ending, left, group, duration, after })
+}
+
+/// The output; one that panicked while it held the lock left nothing half done.
+pub(crate) fn lock(output: &Mutex<Output>) -> MutexGuard<'_, Output> {
+    output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The last resort where no supervisor answers.
@@ -231,12 +245,20 @@ impl Running {
 
     /// Without a supervisor process: a thread watches the command's group.
     fn direct(command: &Command<'_>) -> Result<Self> {
+        let asked = Asked::new().ok();
         let spawn = || -> io::Result<(ChildStdout, std::process::Child)> {
             let (reader, writer) = io::pipe()?;
-            let child = direct(OsStr::new(command.line))
+            let mut shell = direct(OsStr::new(command.line));
+            shell.env_clear();
+            if let Some(asked) = &asked {
+                asked
+                    .ask(&mut shell, command.environment.iter().find(|(name, _)| name == BASH_ENV).map(|(_, own)| own));
+            }
+            let child = shell
                 .current_dir(command.cwd)
-                .env_clear()
-                .envs(command.environment.iter().map(|(name, value)| (name, value)))
+                .envs(
+                    command.environment.iter().filter(|(name, _)| name != BASH_ENV).map(|(name, value)| (name, value)),
+                )
                 .stdout(writer.try_clone()?)
                 .stderr(writer)
                 .spawn()?;
@@ -253,7 +275,10 @@ impl Running {
         thread::spawn(move || watch_child(group, &waits));
         thread::spawn(move || {
             let _ = tell.send(Report::Started { group: group.as_raw_nonzero().get() });
-            watch(group, Reach::Group, &incoming, &mut |report| {
+            watch(group, Reach::Group, &incoming, &mut |mut report| {
+                if let (Report::Ended { after, .. }, Some(asked)) = (&mut report, &asked) {
+                    *after = asked.answer();
+                }
                 let _ = tell.send(report);
             });
         });
@@ -262,13 +287,13 @@ impl Running {
 
     /// Reads what the command had printed when it ended. Where something still holds the pipe its
     /// end never comes, and a pause has to do.
-    async fn drain(&mut self, output: &mut Output, buffer: &mut [u8], held: bool) {
+    async fn drain(&mut self, output: &Mutex<Output>, buffer: &mut [u8], held: bool) {
         let deadline = Instant::now() + if held { DRAIN } else { STOPPING };
         while Instant::now() < deadline {
             let rest = deadline - Instant::now();
             let wait = if held { rest.min(DRAIN_PAUSE) } else { rest };
             match timeout(wait, self.output.read(buffer)).await {
-                Ok(Ok(count)) if count > 0 => output.push(&buffer[..count]),
+                Ok(Ok(count)) if count > 0 => lock(output).push(&buffer[..count]),
                 _ => return,
             }
         }

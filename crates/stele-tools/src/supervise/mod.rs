@@ -11,6 +11,7 @@
 //!
 //! Outside Linux there is no such reaper: there only the command's process group is followed.
 
+mod after;
 mod processes;
 mod watch;
 
@@ -24,6 +25,7 @@ use std::thread;
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use after::{Asked, BASH_ENV};
 pub(crate) use watch::{Event, Reach, watch, watch_child};
 
 /// The first argument of [`supervise`]: watch a command.
@@ -40,7 +42,7 @@ pub(crate) enum Report {
     /// The command could not be started.
     Failed { message: String },
     /// The command ended by itself.
-    Ended { ending: Ending, left: Left },
+    Ended { ending: Ending, left: Left, after: Option<After> },
     /// Everything was told to stop; what is left could not be killed.
     Stopped { ending: Ending, left: Left },
 }
@@ -50,6 +52,15 @@ pub(crate) enum Report {
 pub(crate) struct Ending {
     pub(crate) exit: Option<i32>,
     pub(crate) signal: Option<i32>,
+}
+
+/// How a shell was left.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct After {
+    /// Its folder.
+    pub(crate) cwd: String,
+    /// Exit codes of the stages of its last pipeline.
+    pub(crate) stages: Vec<i32>,
 }
 
 /// What still runs beneath the supervisor.
@@ -111,9 +122,14 @@ fn supervise_command(count: usize, command: &OsStr) -> ExitCode {
         let _ = io::stderr().write_all(&line);
     };
 
+    let asked = Asked::new().ok();
+    let mut shell = shell(leading(count), command);
+    if let Some(asked) = &asked {
+        asked.ask(&mut shell, std::env::var_os(BASH_ENV).as_ref());
+    }
     let child = match output()
         .and_then(|output| Ok((output.try_clone()?, output)))
-        .and_then(|(one, two)| shell(leading(count), command).stdout(one).stderr(two).spawn())
+        .and_then(|(one, two)| shell.stdout(one).stderr(two).spawn())
     {
         Ok(child) => child,
         Err(error) => {
@@ -137,7 +153,12 @@ fn supervise_command(count: usize, command: &OsStr) -> ExitCode {
         let _ = life_line.send(Event::Abandoned);
     });
     thread::spawn(move || watch::wait(group, reach, &events));
-    watch(group, reach, &incoming, &mut |told| report(&told));
+    watch(group, reach, &incoming, &mut |mut told| {
+        if let (Report::Ended { after, .. }, Some(asked)) = (&mut told, &asked) {
+            *after = asked.answer();
+        }
+        report(&told);
+    });
     ExitCode::SUCCESS
 }
 

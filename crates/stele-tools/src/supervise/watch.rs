@@ -88,7 +88,7 @@ pub(crate) fn watch(group: Pid, reach: Reach, events: &Receiver<Event>, report: 
                 continue;
             }
             watched.reported = true;
-            report(Report::Ended { ending, left: watched.left() });
+            report(Report::Ended { ending, left: watched.left(), after: None });
         }
         if watched.gone() {
             return;

@@ -1,32 +1,55 @@
-//! `bash`: a shell command, with its output and how it ended, as numbers.
+//! `bash`: a shell command, with its output and how it ended, as numbers; in the background, a job.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardKind, Effects, Future, Invocation, ProcessMeta, ResultCard, ResultMeta, Subject, Tool, ToolError,
-    ToolOutput, ToolSpec, limits,
+    CallCard, CardKind, Effects, Future, Invocation, ProcessMeta, ResultCard, ResultMeta, SessionId, Subject, Tool,
+    ToolError, ToolOutput, ToolSpec, limits,
 };
 
 use crate::declare::{Declared, finish};
 use crate::error::{Error, Result};
-use crate::shell::{self, Command, End, Outcome};
-use crate::{Options, card};
+use crate::jobs::{Jobs, Task};
+use crate::path::Roots;
+use crate::shell::{self, Command, End, Follow, Outcome, Output};
+use crate::{Options, card, sanitise};
 
 /// Bytes kept free for the line that says how the command ended.
-const STATUS: usize = 1024;
+const STATUS: usize = 2 * 1024;
+/// Bytes of a job's title.
+const TITLE: usize = 60;
 
 /// Arguments of `bash`.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Arguments {
     command: String,
-    /// Seconds until it is stopped: 120 by default, at most 600.
+    /// Seconds until it is stopped: 120 by default, at most 600; in the background none by default.
     timeout: Option<u64>,
+    /// Folder for this command alone.
+    cwd: Option<String>,
+    /// Return at once and let it run as a job.
+    background: Option<bool>,
     /// What it does, in a few words.
     description: Option<String>,
+}
+
+impl Arguments {
+    fn background(&self) -> bool {
+        self.background.unwrap_or(false)
+    }
+
+    /// The command line as it has to be judged: what it does depends on its folder.
+    fn judged(&self) -> String {
+        match &self.cwd {
+            Some(cwd) => format!("cd -- '{}'\n{}", cwd.replace('\'', r"'\''"), self.command),
+            None => self.command.clone(),
+        }
+    }
 }
 
 /// The tool.
@@ -34,30 +57,90 @@ pub(crate) struct Bash {
     declared: Declared<Arguments>,
     environment: Vec<(std::ffi::OsString, std::ffi::OsString)>,
     supervisor: Option<Vec<std::ffi::OsString>>,
+    roots: Roots,
+    jobs: Arc<Jobs>,
     default_ms: u64,
     limit: usize,
 }
 
 impl Bash {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &Options, jobs: &Arc<Jobs>) -> Self {
         Self {
             declared: Declared::new("bash", include_str!("bash.md"), ""),
             environment: shell::environment::environment(&options.environment, &options.pass),
             supervisor: options.supervisor.clone(),
+            roots: options.roots(),
+            jobs: Arc::clone(jobs),
             default_ms: options.limits.shell_ms,
             limit: options.limits.result_bytes,
         }
     }
 
-    fn timeout(&self, arguments: &Arguments) -> Result<Duration> {
-        let Some(seconds) = arguments.timeout else { return Ok(Duration::from_millis(self.default_ms)) };
+    fn timeout(&self, arguments: &Arguments) -> Result<Option<Duration>> {
+        let Some(seconds) = arguments.timeout else {
+            return Ok((!arguments.background()).then(|| Duration::from_millis(self.default_ms)));
+        };
         let most = limits::SHELL_MS.hard / 1000;
         if seconds == 0 || seconds > most {
             return Err(Error::Value(format!(
                 "timeout = {seconds} is out of bounds: at least 1, at most {most} seconds"
             )));
         }
-        Ok(Duration::from_secs(seconds))
+        Ok(Some(Duration::from_secs(seconds)))
+    }
+
+    /// The folder that a call asks for, if it does.
+    fn folder(&self, arguments: &Arguments, invocation: &Invocation<'_>) -> Result<Option<PathBuf>> {
+        let Some(asked) = &arguments.cwd else { return Ok(None) };
+        let found = self.roots.place(invocation.cwd, &invocation.session.id).find(asked)?.path;
+        if !found.is_dir() {
+            return Err(Error::Value(format!("cwd = {asked:?} is not a folder")));
+        }
+        Ok(Some(found))
+    }
+
+    fn output(&self, session: &SessionId, id: &str) -> Output {
+        let spill = self.roots.spill(session, id);
+        Output::new(self.limit.saturating_sub(STATUS), spill)
+    }
+
+    async fn run_here(&self, arguments: &Arguments, invocation: Invocation<'_>) -> Result<ToolOutput> {
+        let own = self.folder(arguments, &invocation)?;
+        let command = Command {
+            line: &arguments.command,
+            cwd: own.as_deref().unwrap_or(invocation.cwd),
+            environment: &self.environment,
+            supervisor: self.supervisor.as_deref(),
+            timeout: self.timeout(arguments)?,
+        };
+        let output = Mutex::new(self.output(&invocation.session.id, &invocation.call.to_string()));
+        let follow = Follow { output: &output, progress: invocation.progress, started: &|| {} };
+        let outcome = shell::run(&command, invocation.cancelled, &follow).await?;
+        let moved = match own {
+            Some(_) => Moved::Not,
+            None => moved(&outcome, invocation.cwd, invocation.workspace),
+        };
+        let result = told(&command, &outcome, &moved, &mut shell::lock(&output));
+        Ok(result)
+    }
+
+    async fn run_behind(&self, arguments: Arguments, invocation: Invocation<'_>) -> Result<ToolOutput> {
+        let own = self.folder(&arguments, &invocation)?;
+        let said = arguments.description.as_deref().filter(|text| !text.trim().is_empty());
+        let title = card::title(said.unwrap_or(&arguments.command));
+        let task = Task {
+            title: title[..sanitise::floor(&title, TITLE)].to_owned(),
+            cwd: own.unwrap_or_else(|| invocation.cwd.to_owned()),
+            environment: self.environment.clone(),
+            supervisor: self.supervisor.clone(),
+            timeout: self.timeout(&arguments)?,
+            output: self.output(&invocation.session.id, &invocation.session.next_job.to_string()),
+            line: arguments.command,
+        };
+        let job = self.jobs.start(invocation.session, task).await?;
+        let content = format!("started {0} in the background; see it with jobs, a notice tells of its end", job.id);
+        let meta = ResultMeta { jobs: vec![job.meta()], ..ResultMeta::default() };
+        Ok(ToolOutput { content, meta, ..ToolOutput::default() })
     }
 }
 
@@ -77,16 +160,13 @@ impl Tool for Bash {
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
         let arguments = self.declared.parse(arguments)?;
         self.timeout(&arguments)?;
-        Ok(vec![Subject::Command(arguments.command)])
+        Ok(vec![Subject::Command(arguments.judged())])
     }
 
     fn call_card(&self, arguments: &str, _: &Path) -> CallCard {
         let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Execute) };
-        let title = arguments.description.filter(|text| !text.trim().is_empty());
-        CallCard::Terminal {
-            title: card::title(title.as_ref().unwrap_or(&arguments.command)),
-            command: arguments.command,
-        }
+        let title = arguments.description.as_ref().filter(|text| !text.trim().is_empty());
+        CallCard::Terminal { title: card::title(title.unwrap_or(&arguments.command)), command: arguments.judged() }
     }
 
     fn result_card(&self, _: &str, content: &str, meta: &ResultMeta) -> ResultCard {
@@ -105,166 +185,76 @@ impl Tool for Bash {
                 if arguments.command.contains('\0') {
                     return Err(Error::Value("command holds a NUL character, which no shell can take".to_owned()));
                 }
-                let command = Command {
-                    line: &arguments.command,
-                    cwd: invocation.cwd,
-                    environment: &self.environment,
-                    supervisor: self.supervisor.as_deref(),
-                    timeout: self.timeout(&arguments)?,
-                    limit: self.limit.saturating_sub(STATUS),
-                };
-                let outcome = shell::run(&command, invocation.cancelled, invocation.progress).await?;
-                Ok(output(&command, &outcome))
+                match arguments.background() {
+                    true => self.run_behind(arguments, invocation).await,
+                    false => self.run_here(&arguments, invocation).await,
+                }
             };
             finish(result.await, Some(self.limit))
         })
     }
 }
 
-fn output(command: &Command<'_>, outcome: &Outcome) -> ToolOutput {
-    let text = if outcome.text.is_empty() { "(no output)" } else { &outcome.text };
+/// Where a command left the session.
+#[derive(Debug, PartialEq)]
+enum Moved {
+    /// Where it was.
+    Not,
+    /// In another folder of the workspace.
+    To(PathBuf),
+    /// Where it was, since the command ended outside of the workspace.
+    Outside,
+}
+
+fn moved(outcome: &Outcome, from: &Path, workspace: &Path) -> Moved {
+    let Some(after) = outcome.after.as_ref().filter(|_| outcome.end == End::Itself) else { return Moved::Not };
+    // What the shell calls its folder may lead through links, or be gone.
+    match Path::new(&after.cwd).canonicalize() {
+        Ok(now) if !now.is_dir() || from.canonicalize().is_ok_and(|from| from == now) => Moved::Not,
+        Ok(now) if now.starts_with(workspace) => Moved::To(now),
+        Ok(_) => Moved::Outside,
+        Err(_) => Moved::Not,
+    }
+}
+
+fn told(command: &Command<'_>, outcome: &Outcome, moved: &Moved, output: &mut Output) -> ToolOutput {
+    let text = output.finish();
+    let text = if text.is_empty() { "(no output)" } else { &text };
     let error = match outcome.end {
         End::Itself => None,
         End::TimedOut => Some(Error::TimedOut),
         End::Cancelled => Some(Error::Cancelled),
         End::Lost => Some(Error::Unsupervised),
     };
+    let mut content = format!("{text}\n[{}", shell::status(command, outcome));
+    let cwd = match moved {
+        Moved::Not => None,
+        Moved::To(folder) => {
+            let folder = folder.display().to_string();
+            let _ = write!(content, "; now in {folder}");
+            Some(folder)
+        }
+        Moved::Outside => {
+            let _ = write!(content, "; back in {}, since it ended outside of the workspace", command.cwd.display());
+            None
+        }
+    };
+    content.push(']');
     ToolOutput {
-        content: format!("{text}\n[{}]", status(command, outcome)),
+        content,
         error: error.map(ToolError::from),
         meta: ResultMeta {
             process: Some(ProcessMeta {
                 exit: outcome.ending.exit,
                 signal: outcome.ending.signal,
                 timed_out: outcome.end == End::TimedOut,
-                output_bytes: outcome.printed,
+                output_bytes: output.printed,
             }),
             duration_ms: Some(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)),
+            cwd,
+            spill: output.spill(),
             ..ResultMeta::default()
         },
         todo: None,
-    }
-}
-
-/// How it ended, in numbers. It never speaks of success: what an exit code means only the command
-/// knows.
-fn status(command: &Command<'_>, outcome: &Outcome) -> String {
-    let mut text = String::new();
-    match outcome.end {
-        End::Itself => {}
-        End::TimedOut => {
-            let _ = write!(text, "stopped: the time limit of {} s was reached; ", command.timeout.as_secs());
-        }
-        End::Cancelled => text.push_str("stopped: cancelled; "),
-        End::Lost => text.push_str("the supervisor of the command was lost, so nobody knows how far it got; "),
-    }
-    match (outcome.ending.exit, outcome.ending.signal) {
-        (Some(code), _) => {
-            let _ = write!(text, "exit {code}");
-            if code == 0 && ends_in_pipeline(command.line) {
-                text.push_str(" of the last command in the pipe");
-            }
-        }
-        (None, Some(signal)) => {
-            let _ = write!(text, "ended by signal {signal}{}", signal_name(signal));
-        }
-        (None, None) => text.push_str("exit unknown"),
-    }
-    let _ = write!(text, ", {:.1} s", outcome.duration.as_secs_f64());
-    if outcome.left.any {
-        let what = if outcome.end == End::Itself { "still running" } else { "could not be stopped" };
-        let _ = write!(text, "; {what}");
-        let mut groups: Vec<i32> = outcome.left.processes.iter().map(|process| process.group).collect();
-        if groups.is_empty() {
-            groups.push(outcome.group);
-        } else {
-            let names: Vec<String> =
-                outcome.left.processes.iter().map(|process| format!("{} ({})", process.name, process.pid)).collect();
-            let _ = write!(text, ": {}", names.join(", "));
-        }
-        groups.sort_unstable();
-        groups.dedup();
-        let groups: Vec<String> = groups.iter().map(|group| format!("-{group}")).collect();
-        let _ = write!(text, "; stop with: kill -- {}", groups.join(" "));
-    } else if matches!(outcome.end, End::TimedOut | End::Cancelled) {
-        text.push_str("; nothing of it is left running");
-    }
-    text
-}
-
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        1 => " (HUP)",
-        2 => " (INT)",
-        6 => " (ABRT)",
-        9 => " (KILL)",
-        11 => " (SEGV)",
-        13 => " (PIPE)",
-        15 => " (TERM)",
-        _ => "",
-    }
-}
-
-/// True when the last thing in a command line is a pipeline of several commands: its exit code is
-/// only the last one's. A hint, so quoting is followed and nothing else.
-fn ends_in_pipeline(line: &str) -> bool {
-    let mut pipe = false;
-    let mut quote = None;
-    let mut rest = line.trim_end_matches([';', '\n', ' ']).chars().peekable();
-    while let Some(c) = rest.next() {
-        match (quote, c) {
-            (None | Some('"'), '\\') => {
-                rest.next();
-            }
-            (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '|' | '&') if rest.peek() == Some(&c) => {
-                rest.next();
-                pipe = false;
-            }
-            (None, '>') => {
-                // `>|` and `>&` are redirections.
-                if matches!(rest.peek(), Some('|' | '&')) {
-                    rest.next();
-                }
-            }
-            (None, '|') => {
-                // `|&` pipes standard error too.
-                if rest.peek() == Some(&'&') {
-                    rest.next();
-                }
-                pipe = true;
-            }
-            (None, ';' | '\n') => pipe = false,
-            (None, '&') if rest.peek() != Some(&'>') => pipe = false,
-            _ => {}
-        }
-    }
-    pipe
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_pipeline_at_the_end_counts() {
-        for line in ["a | b", "x; a | b", "a 2>&1 | tail -n 1", "a |& b\n", "a && b | c;"] {
-            assert!(ends_in_pipeline(line), "{line}");
-        }
-        for line in [
-            "a",
-            "a || b",
-            "a | b; c",
-            "a | b && c",
-            "echo 'a | b'",
-            "echo \"a \\\" | b\"",
-            "a >| b",
-            "a \\| b",
-            "a | b &",
-        ] {
-            assert!(!ends_in_pipeline(line), "{line}");
-        }
     }
 }

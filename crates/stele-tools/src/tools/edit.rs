@@ -13,7 +13,7 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::Place;
+use crate::path::{Place, Roots};
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diff that the model is shown of its own change.
@@ -23,7 +23,9 @@ const EXCERPT: usize = 1_500;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Arguments {
     path: String,
-    edits: Vec<Replacement>,
+    edits: Option<Vec<Replacement>>,
+    /// Any other form of edit, in place of edits: search/replace blocks, a diff, sed.
+    input: Option<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -39,7 +41,7 @@ struct Replacement {
 /// The tool.
 pub(crate) struct Edit {
     declared: Declared<Arguments>,
-    home: Option<std::path::PathBuf>,
+    roots: Roots,
     limit: usize,
 }
 
@@ -47,7 +49,7 @@ impl Edit {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             declared: Declared::new("edit", include_str!("edit.md"), ""),
-            home: options.home(),
+            roots: options.roots(),
             limit: options.limits.result_bytes,
         }
     }
@@ -74,12 +76,12 @@ impl Tool for Edit {
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
         let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Edit) };
         let path = card::location(&arguments.path, cwd, 1).path;
-        let files = arguments
-            .edits
+        let edits = arguments.edits.as_deref().unwrap_or_default();
+        let files = edits
             .iter()
             .map(|edit| CardFile { path: path.clone(), old: Some(edit.old.clone()), new: edit.new.clone() })
             .collect();
-        let lines = arguments.edits.iter().filter_map(|edit| edit.near_line);
+        let lines = edits.iter().filter_map(|edit| edit.near_line);
         let mut locations: Vec<_> = lines.map(|line| card::location(&arguments.path, cwd, line.max(1))).collect();
         if locations.is_empty() {
             locations.push(card::location(&arguments.path, cwd, 1));
@@ -96,7 +98,7 @@ impl Tool for Edit {
         Box::pin(async move {
             let result = async {
                 let arguments = self.declared.parse(invocation.arguments)?;
-                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
                 blocking(move || edit(&place, arguments, &seen)).await
             };
@@ -105,35 +107,58 @@ impl Tool for Edit {
     }
 }
 
+impl From<Replacement> for stele_edit::Edit {
+    fn from(edit: Replacement) -> Self {
+        Self { old: edit.old, new: edit.new, all: edit.all.unwrap_or(false), near_line: edit.near_line }
+    }
+}
+
+fn refused(asked: &str, refusal: &stele_edit::Refusal) -> Error {
+    Error::Refused { code: refusal.code, message: format!("{asked}: {}", refusal.message) }
+}
+
 fn edit(place: &Place, arguments: Arguments, seen: &ReadFiles) -> Result<ToolOutput> {
     let asked = arguments.path;
-    if arguments.edits.is_empty() {
-        return Err(Error::Value("edits is empty; give at least one {\"old\", \"new\"}".to_owned()));
-    }
+    let edits = arguments.edits.filter(|edits| !edits.is_empty());
+    let creates = match (&edits, &arguments.input) {
+        (Some(edits), None) => edits.iter().all(|edit| edit.old.is_empty()),
+        // Whether an input creates a file only its dialect knows.
+        (None, Some(_)) => true,
+        (None, None) => {
+            return Err(Error::Value("edits is missing; give at least one {\"old\", \"new\"}".to_owned()));
+        }
+        (Some(_), Some(_)) => return Err(Error::Value("give edits or input, not both".to_owned())),
+    };
+    let mut missing = None;
     let found = match place.find(&asked) {
-        // An empty `old` on a file that does not exist creates it.
-        Err(Error::Missing { .. }) if arguments.edits.iter().all(|edit| edit.old.is_empty()) => None,
+        Err(error @ Error::Missing { .. }) if creates => {
+            missing = Some(error);
+            None
+        }
         found => Some(found?),
     };
     let (target, before) = match &found {
         Some(found) => (found.path.clone(), Some(file::read(&found.path, &asked)?)),
         None => (place.target(&asked)?, None),
     };
-    let edits: Vec<stele_edit::Edit> = arguments
-        .edits
-        .into_iter()
-        .map(|edit| stele_edit::Edit {
-            old: edit.old,
-            new: edit.new,
-            all: edit.all.unwrap_or(false),
-            near_line: edit.near_line,
-        })
-        .collect();
-    let applied = stele_edit::apply(before.as_deref().unwrap_or_default(), &edits)
-        .map_err(|refusal| Error::Refused { code: refusal.code, message: format!("{asked}: {}", refusal.message) })?;
+    let shown = card::relative(&target.display().to_string(), &place.cwd);
+    let applied = match (edits, arguments.input) {
+        (_, Some(input)) => stele_edit::edit_input(Some(&shown), before.as_deref(), &input),
+        (edits, None) => {
+            let edits: Vec<_> = edits.into_iter().flatten().map(stele_edit::Edit::from).collect();
+            stele_edit::apply(before.as_deref().unwrap_or_default(), &edits)
+        }
+    };
+    let applied = match applied {
+        Ok(applied) => applied,
+        // The nearest names help more.
+        Err(refusal) => {
+            let nearest = missing.filter(|_| refusal.code == "edit.missing");
+            return Err(nearest.unwrap_or_else(|| refused(&asked, &refusal)));
+        }
+    };
 
     let in_place = file::replace(&target, &asked, &applied.bytes)?;
-    let shown = card::relative(&target.display().to_string(), &place.cwd);
     let change = file::change(&target, &shown, before.as_deref(), &applied.bytes);
 
     let action = if before.is_none() { "created" } else { "edited" };

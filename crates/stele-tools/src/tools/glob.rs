@@ -1,9 +1,10 @@
 //! `glob`: files by name.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -14,11 +15,11 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::Place;
+use crate::path::{Place, Roots};
 use crate::{Options, card, walk};
 
 /// Files that are shown.
-const SHOWN: u64 = 500;
+const SHOWN: usize = 500;
 /// Bytes kept free for the last line.
 const STATUS: usize = 256;
 
@@ -33,7 +34,7 @@ struct Arguments {
 /// The tool.
 pub(crate) struct Glob {
     declared: Declared<Arguments>,
-    home: Option<PathBuf>,
+    roots: Roots,
     limit: usize,
 }
 
@@ -41,7 +42,7 @@ impl Glob {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             declared: Declared::new("glob", include_str!("glob.md"), ""),
-            home: options.home(),
+            roots: options.roots(),
             limit: options.limits.result_bytes,
         }
     }
@@ -91,7 +92,7 @@ impl Tool for Glob {
         Box::pin(async move {
             let result = async {
                 let arguments = self.declared.parse(invocation.arguments)?;
-                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let limit = self.limit.saturating_sub(STATUS);
                 let stop = Arc::new(AtomicBool::new(false));
                 let stopped = Arc::clone(&stop);
@@ -114,21 +115,27 @@ fn glob(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
     // Without a wildcard the whole is one name, and the file may still be anywhere beneath.
     let pattern = walk::Pattern::new(&rest, !arguments.pattern.contains('/'))?;
     let base = place.find(&folder)?.path;
+    let found = Mutex::new(Found::default());
+    walk::visit(&base, stop, || {
+        |path: &Path| {
+            if pattern.matches(path, &base) {
+                found.lock().unwrap_or_else(PoisonError::into_inner).take(path);
+            }
+        }
+    });
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Cancelled);
+    }
+    let Found { first, total } = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut text = String::new();
-    let (mut shown, mut total) = (0u64, 0u64);
-    for entry in walk::files(&base) {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
+    let mut shown = 0u64;
+    for path in first {
+        let path = path.strip_prefix(&place.cwd).unwrap_or(&path).to_string_lossy();
+        if text.len() + path.len() >= limit {
+            break;
         }
-        if !pattern.matches(entry.path(), &base) {
-            continue;
-        }
-        total += 1;
-        let path = entry.path().strip_prefix(&place.cwd).unwrap_or(entry.path()).to_string_lossy();
-        if shown == total - 1 && shown < SHOWN && text.len() + path.len() < limit {
-            let _ = writeln!(text, "{path}");
-            shown += 1;
-        }
+        let _ = writeln!(text, "{path}");
+        shown += 1;
     }
     let files = |count: u64| if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
     if shown < total {
@@ -144,4 +151,25 @@ fn glob(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
         meta: ResultMeta { search: Some(search), ..ResultMeta::default() },
         ..ToolOutput::default()
     })
+}
+
+/// The first files in the order of their names, and the count of all.
+#[derive(Default)]
+struct Found {
+    first: BTreeSet<PathBuf>,
+    total: u64,
+}
+
+impl Found {
+    fn take(&mut self, path: &Path) {
+        self.total += 1;
+        let full = self.first.len() >= SHOWN;
+        if full && self.first.last().is_some_and(|last| path > last) {
+            return;
+        }
+        self.first.insert(path.to_owned());
+        if full {
+            self.first.pop_last();
+        }
+    }
 }

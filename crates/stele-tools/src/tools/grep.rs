@@ -1,12 +1,13 @@
-//! `grep`: lines by regular expression, with ripgrep's own engine, in bounded memory.
+//! `grep`: lines by regular expression, with ripgrep's own engine, on several threads, in bounded memory.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
@@ -16,7 +17,7 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::Place;
+use crate::path::{Place, Roots};
 use crate::{Options, card, sanitise, walk};
 
 /// Matching lines that are shown by default, and at most.
@@ -54,7 +55,7 @@ struct Arguments {
 /// The tool.
 pub(crate) struct Grep {
     declared: Declared<Arguments>,
-    home: Option<PathBuf>,
+    roots: Roots,
     limit: usize,
 }
 
@@ -62,7 +63,7 @@ impl Grep {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             declared: Declared::new("grep", include_str!("grep.md"), ""),
-            home: options.home(),
+            roots: options.roots(),
             limit: options.limits.result_bytes,
         }
     }
@@ -106,7 +107,7 @@ impl Tool for Grep {
         Box::pin(async move {
             let result = async {
                 let arguments = self.declared.parse(invocation.arguments)?;
-                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let limit = self.limit.saturating_sub(STATUS);
                 let stop = Arc::new(AtomicBool::new(false));
                 let stopped = Arc::clone(&stop);
@@ -143,67 +144,67 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
     let base = place.find(arguments.path.as_deref().unwrap_or("."))?.path;
 
     let context = usize::try_from(context).unwrap_or(0);
-    let mut searcher = SearcherBuilder::new()
-        .line_number(true)
-        .before_context(context)
-        .after_context(context)
-        .binary_detection(BinaryDetection::quit(0))
-        .heap_limit(Some(HEAP))
-        .build();
-    let mut found = Found {
-        matcher: &matcher,
-        stop,
-        most,
-        limit,
-        text: String::new(),
-        file: String::new(),
-        block: String::new(),
-        separate: false,
-        shown: 0,
-        total: 0,
-        full: false,
-    };
-    let (mut files, mut failed) = (0u64, 0u64);
-    for entry in walk::files(&base) {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
+    let found = Mutex::new(Found { most, limit, ..Found::default() });
+    walk::visit(&base, stop, || {
+        let mut searcher = SearcherBuilder::new()
+            .line_number(true)
+            .before_context(context)
+            .after_context(context)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(HEAP))
+            .build();
+        let (found, matcher, glob, base) = (&found, &matcher, &glob, &base);
+        move |path: &Path| {
+            if glob.as_ref().is_some_and(|glob| !glob.matches(path, base)) {
+                return;
+            }
+            let mut file = {
+                let found = lock(found);
+                let Some(wanted) = found.wants(path) else { return };
+                InFile::new(matcher, stop, wanted, &found)
+            };
+            let failed = searcher.search_path(matcher, path, &mut file).is_err();
+            if file.total > 0 || failed {
+                lock(found).take(path, file, failed);
+            }
         }
-        if glob.as_ref().is_some_and(|glob| !glob.matches(entry.path(), &base)) {
-            continue;
-        }
-        let before = found.total;
-        let path = entry.path().strip_prefix(&place.cwd).unwrap_or(entry.path());
-        found.file = path.to_string_lossy().into_owned();
-        found.separate = false;
-        if searcher.search_path(&matcher, entry.path(), &mut found).is_err() {
-            failed += 1;
-        }
-        found.end_file();
-        files += u64::from(found.total > before);
-        if found.total >= COUNTED {
-            break;
-        }
+    });
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Cancelled);
     }
-    Ok(output(found, files, failed))
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let name = |path: &Path| match &arguments.path {
+        Some(asked) if place.is_spill(asked) => asked.clone(),
+        _ => path.strip_prefix(&place.cwd).unwrap_or(path).to_string_lossy().into_owned(),
+    };
+    Ok(output(&found, &name))
 }
 
-fn output(found: Found<'_>, files: u64, failed: u64) -> ToolOutput {
+fn lock<'a>(found: &'a Mutex<Found>) -> MutexGuard<'a, Found> {
+    found.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn output(found: &Found, name: &dyn Fn(&Path) -> String) -> ToolOutput {
     let plural = |count: u64, word: &str, more: &str| format!("{count} {word}{}", if count == 1 { "" } else { more });
-    let mut text = found.text;
-    let more = if found.total >= COUNTED { "+" } else { "" };
-    let counts = format!("{}{more} in {}", plural(found.total, "match", "es"), plural(files, "file", "s"));
-    let truncated = found.shown < found.total;
+    let (mut text, shown) = found.text(name);
+    let counts = if found.total >= COUNTED {
+        format!("more than {COUNTED} matches")
+    } else {
+        format!("{} in {}", plural(found.total, "match", "es"), plural(found.files, "file", "s"))
+    };
+    let total = found.total.min(COUNTED);
+    let truncated = shown < total;
     if found.total == 0 {
         text.push_str("no match");
     } else if truncated {
-        let _ = write!(text, "[{} of {counts}; narrow the pattern, path or glob]", found.shown);
+        let _ = write!(text, "[{shown} of {counts}; narrow the pattern, path or glob]");
     } else {
         let _ = write!(text, "[{counts}]");
     }
-    if failed > 0 {
-        let _ = write!(text, "\n[{} could not be searched to the end]", plural(failed, "file", "s"));
+    if found.failed > 0 {
+        let _ = write!(text, "\n[{} could not be searched to the end]", plural(found.failed, "file", "s"));
     }
-    let search = SearchMeta { matches: found.shown, total: found.total, truncated };
+    let search = SearchMeta { matches: shown, total, truncated };
     ToolOutput {
         content: text,
         meta: ResultMeta { search: Some(search), ..ResultMeta::default() },
@@ -211,25 +212,121 @@ fn output(found: Found<'_>, files: u64, failed: u64) -> ToolOutput {
     }
 }
 
-/// What was found so far.
-struct Found<'a> {
-    matcher: &'a RegexMatcher,
-    stop: &'a AtomicBool,
+/// What was found so far. Threads come by in any order; of what will be shown, the first in the order of
+/// the paths, no more is kept than can be shown.
+#[derive(Default)]
+struct Found {
     most: u64,
     limit: usize,
-    text: String,
-    /// The file that is searched.
-    file: String,
-    /// Lines of that file which are not in the text yet.
-    block: String,
-    /// A gap lies before the next line.
-    separate: bool,
-    shown: u64,
+    first: BTreeMap<PathBuf, Vec<Line>>,
+    /// Matches and bytes in `first`.
+    matches: u64,
+    bytes: usize,
+    files: u64,
     total: u64,
-    full: bool,
+    failed: u64,
 }
 
-impl Found<'_> {
+/// Which part of a file's matches is needed.
+#[derive(Clone, Copy, PartialEq)]
+enum Wanted {
+    Lines,
+    Count,
+}
+
+impl Found {
+    fn full(&self) -> bool {
+        self.matches >= self.most || self.bytes >= self.limit
+    }
+
+    /// What is needed of a file; `None` when it changes nothing any more.
+    fn wants(&self, path: &Path) -> Option<Wanted> {
+        let behind = self.full() && self.first.keys().next_back().is_some_and(|last| path > last.as_path());
+        match behind {
+            true if self.total >= COUNTED => None,
+            true => Some(Wanted::Count),
+            false => Some(Wanted::Lines),
+        }
+    }
+
+    fn take(&mut self, path: &Path, file: InFile<'_>, failed: bool) {
+        self.failed += u64::from(failed);
+        self.total += file.total;
+        self.files += u64::from(file.total > 0);
+        if self.wants(path) != Some(Wanted::Lines) || file.lines.is_empty() {
+            return;
+        }
+        let size = |lines: &[Line]| -> (u64, usize) {
+            (lines.iter().filter(|line| line.matched).count() as u64, lines.iter().map(|line| line.text.len()).sum())
+        };
+        let (matches, bytes) = size(&file.lines);
+        self.matches += matches;
+        self.bytes += bytes;
+        self.first.insert(path.to_owned(), file.lines);
+        // The last file goes when those before it fill the result.
+        while let Some((last, lines)) = self.first.pop_last() {
+            let (matches, bytes) = size(&lines);
+            self.matches -= matches;
+            self.bytes -= bytes;
+            if !self.full() {
+                self.matches += matches;
+                self.bytes += bytes;
+                self.first.insert(last, lines);
+                return;
+            }
+        }
+    }
+
+    /// The text, and the number of matches in it.
+    fn text(&self, name: &dyn Fn(&Path) -> String) -> (String, u64) {
+        let mut text = String::new();
+        let mut shown = 0;
+        for (path, lines) in &self.first {
+            let mut head = format!("{}{}\n", if text.is_empty() { "" } else { "\n" }, name(path));
+            for line in lines {
+                let full = line.matched && shown >= self.most;
+                if full || text.len() + head.len() + line.text.len() > self.limit {
+                    return (text, shown);
+                }
+                text.push_str(&std::mem::take(&mut head));
+                text.push_str(&line.text);
+                shown += u64::from(line.matched);
+            }
+        }
+        (text, shown)
+    }
+}
+
+/// A line to show, with the mark of a gap before it.
+struct Line {
+    text: String,
+    matched: bool,
+}
+
+/// What was found in one file.
+struct InFile<'a> {
+    matcher: &'a RegexMatcher,
+    stop: &'a AtomicBool,
+    wanted: Wanted,
+    most: u64,
+    limit: usize,
+    lines: Vec<Line>,
+    bytes: usize,
+    /// A gap lies before the next line.
+    separate: bool,
+    total: u64,
+}
+
+impl<'a> InFile<'a> {
+    fn new(matcher: &'a RegexMatcher, stop: &'a AtomicBool, wanted: Wanted, found: &Found) -> Self {
+        let (most, limit) = (found.most, found.limit);
+        Self { matcher, stop, wanted, most, limit, lines: Vec::new(), bytes: 0, separate: false, total: 0 }
+    }
+
+    fn room(&self) -> bool {
+        self.wanted == Wanted::Lines && self.total <= self.most && self.bytes < self.limit
+    }
+
     fn line(&mut self, number: Option<u64>, mark: char, line: &[u8], matched: Option<usize>) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
@@ -238,56 +335,36 @@ impl Found<'_> {
             _ => 0,
         };
         let to = sanitise::floor(&line, from + LINE);
-        if self.separate {
-            self.block.push_str("--\n");
-            self.separate = false;
-        }
+        let gap = if std::mem::take(&mut self.separate) { "--\n" } else { "" };
         let (before, after) = (if from > 0 { "…" } else { "" }, if to < line.len() { "…" } else { "" });
-        let _ = writeln!(self.block, "{}{mark} {before}{}{after}", number.unwrap_or(0), &line[from..to]);
-    }
-
-    fn end_file(&mut self) {
-        if self.block.is_empty() {
-            return;
-        }
-        if !self.text.is_empty() {
-            self.text.push('\n');
-        }
-        let _ = write!(self.text, "{}\n{}", self.file, self.block);
-        self.block.clear();
+        let text = format!("{gap}{}{mark} {before}{}{after}\n", number.unwrap_or(0), &line[from..to]);
+        self.bytes += text.len();
+        self.lines.push(Line { text, matched: mark == ':' });
     }
 }
 
-impl Sink for Found<'_> {
+impl Sink for InFile<'_> {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> std::io::Result<bool> {
         use grep_matcher::Matcher as _;
         self.total += 1;
-        self.full |=
-            self.shown >= self.most || self.text.len() + self.block.len() + self.file.len() + LINE > self.limit;
-        if !self.full {
+        if self.room() {
             let at = self.matcher.find(found.bytes()).ok().flatten().map(|found| found.start());
             self.line(found.line_number(), ':', found.bytes(), at);
-            self.shown += 1;
         }
         Ok(self.total < COUNTED && !self.stop.load(Ordering::Relaxed))
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> std::io::Result<bool> {
-        if !self.full && self.text.len() + self.block.len() + LINE < self.limit {
+        if self.room() {
             self.line(context.line_number(), '-', context.bytes(), None);
         }
         Ok(true)
     }
 
     fn context_break(&mut self, _: &Searcher) -> std::io::Result<bool> {
-        self.separate = !self.block.is_empty();
+        self.separate = !self.lines.is_empty();
         Ok(!self.stop.load(Ordering::Relaxed))
-    }
-
-    fn finish(&mut self, _: &Searcher, _: &SinkFinish) -> std::io::Result<()> {
-        self.separate = false;
-        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::Place;
+use crate::path::{Place, Roots};
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diff that a refusal shows.
@@ -29,7 +29,7 @@ struct Arguments {
 /// The tool.
 pub(crate) struct Write {
     declared: Declared<Arguments>,
-    home: Option<std::path::PathBuf>,
+    roots: Roots,
     limit: usize,
 }
 
@@ -37,7 +37,7 @@ impl Write {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
             declared: Declared::new("write", include_str!("write.md"), ""),
-            home: options.home(),
+            roots: options.roots(),
             limit: options.limits.result_bytes,
         }
     }
@@ -78,7 +78,7 @@ impl Tool for Write {
         Box::pin(async move {
             let result = async {
                 let arguments = self.declared.parse(invocation.arguments)?;
-                let place = Place { cwd: invocation.cwd.to_owned(), home: self.home.clone() };
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
                 // Not cut short by a cancel: half a write helps nobody, and what it did must be known.
                 blocking(move || write(&place, &arguments, &seen)).await

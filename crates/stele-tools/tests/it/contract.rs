@@ -43,7 +43,7 @@ fn wrong_arguments_name_the_field_and_show_the_shape() {
     let edit = tool(&options(), "edit");
     let error = edit.subjects(r#"{"path":"a","edits":[{"old":"x"}]}"#).unwrap_err();
     assert_eq!(error.class, ToolErrorClass::Argument);
-    insta::assert_snapshot!(error.message, @r#"edit: edits[0].new is missing; expected {"path": string, "edits": [{"old": string, "new": string, "all"?: boolean, "near_line"?: integer}]}"#);
+    insta::assert_snapshot!(error.message, @r#"edit: edits[0].new is missing; expected {"path": string, "edits"?: [{"old": string, "new": string, "all"?: boolean, "near_line"?: integer}], "input"?: string}"#);
     let error = tool(&options(), "bash").subjects(r#"{"command":5}"#).unwrap_err();
     assert!(error.message.contains("command must be a string, not integer"), "{}", error.message);
     let error = tool(&options(), "bash").subjects(r#"{"command":"x","timeout":601}"#).unwrap_err();

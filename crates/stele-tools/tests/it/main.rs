@@ -3,22 +3,33 @@
 
 mod contract;
 mod edit_and_write;
+mod folder;
+mod jobs;
 mod names;
+mod offer;
+mod patch;
 mod read;
 mod search;
 mod shell;
 mod shell_stops;
+mod storm;
 mod talk;
+mod web;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use stele_core::{CallId, Hash, Invocation, Tool, ToolOutput};
+use stele_core::{
+    CallId, CallSession, Hash, Invocation, JobId, JobNotice, SessionId, Shown, ShownFiles, Tool, ToolOutput,
+};
 use stele_tools::{Options, builtin};
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 /// A program that is its own supervisor.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stele-tool");
@@ -40,7 +51,18 @@ struct Session {
     folder: TempDir,
     options: Options,
     seen: Mutex<BTreeMap<PathBuf, Hash>>,
+    shown: Mutex<ShownFiles>,
+    /// All calls of a session share the tools, since jobs outlive their call.
+    tools: Vec<Arc<dyn Tool>>,
+    calls: AtomicU64,
+    cwd: Mutex<Option<PathBuf>>,
+    next_job: AtomicU64,
+    notices: (Sender<JobNotice>, Mutex<Receiver<JobNotice>>),
+    closed: watch::Sender<()>,
 }
+
+/// The one session of these tests.
+const SESSION: &str = "01890000-0000-7000-8000-000000000001";
 
 impl Session {
     fn new() -> Self {
@@ -48,7 +70,19 @@ impl Session {
     }
 
     fn with(options: Options) -> Self {
-        Self { folder: TempDir::new().unwrap(), options, seen: Mutex::default() }
+        let (send, receive) = channel();
+        Self {
+            folder: TempDir::new().unwrap(),
+            tools: builtin(&options),
+            options,
+            seen: Mutex::default(),
+            shown: Mutex::default(),
+            calls: AtomicU64::new(0),
+            cwd: Mutex::default(),
+            next_job: AtomicU64::new(1),
+            notices: (send, Mutex::new(receive)),
+            closed: watch::Sender::default(),
+        }
     }
 
     /// The folder, without symbolic links.
@@ -81,12 +115,28 @@ impl Session {
         progress: &(dyn Fn(&str) + Send + Sync),
     ) -> ToolOutput {
         let seen = self.seen.lock().unwrap().clone();
-        let output = tool(&self.options, name)
+        let shown = self.shown.lock().unwrap().clone();
+        let cwd = self.cwd.lock().unwrap().clone().unwrap_or_else(|| self.path());
+        let notices = self.notices.0.clone();
+        let mut closed = self.closed.subscribe();
+        let output = self
+            .tools
+            .iter()
+            .find(|tool| tool.spec().name == name)
+            .unwrap()
             .run(Invocation {
-                call: CallId(1),
+                call: CallId(self.calls.fetch_add(1, Ordering::Relaxed) + 1),
                 arguments: &arguments.to_string(),
-                cwd: &self.path(),
+                cwd: &cwd,
+                workspace: &self.path(),
+                session: CallSession {
+                    id: SessionId::new(SESSION).unwrap(),
+                    next_job: JobId(self.next_job.load(Ordering::Relaxed)),
+                    notify: Arc::new(move |notice| notices.send(notice).unwrap()),
+                    closed: Box::pin(async move { while closed.changed().await.is_ok() {} }),
+                },
                 read_files: Arc::new(seen),
+                shown_files: Arc::new(shown),
                 cancelled: Box::pin(cancelled),
                 progress,
             })
@@ -95,6 +145,17 @@ impl Session {
             if let Some(hash) = file.hash {
                 self.seen.lock().unwrap().insert(PathBuf::from(&file.path), hash);
             }
+        }
+        if let (Some(read), [file]) = (&output.meta.read, output.meta.files.as_slice()) {
+            let shown =
+                Shown { hash: file.hash.unwrap(), offset: read.offset, lines: read.lines, pointed: read.unchanged };
+            self.shown.lock().unwrap().insert(PathBuf::from(&file.path), shown);
+        }
+        if let Some(cwd) = &output.meta.cwd {
+            *self.cwd.lock().unwrap() = Some(PathBuf::from(cwd));
+        }
+        for job in &output.meta.jobs {
+            self.next_job.fetch_max(job.job.0 + 1, Ordering::Relaxed);
         }
         output
     }

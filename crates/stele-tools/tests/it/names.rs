@@ -62,5 +62,6 @@ fn home_is_expanded() {
     let mut session = Session::new();
     session.file("home/a.txt", "x");
     session.options.environment = vec![("HOME".into(), session.path().join("home").into())];
+    session.tools = stele_tools::builtin(&session.options);
     assert_eq!(session.call("read", json!({"path": "~/a.txt"})).content, "1→x");
 }

@@ -103,3 +103,65 @@ fn a_file_larger_than_memory_is_read_by_its_window() {
     assert!(text.starts_with("1→first line\n2→first line\n[lines 1-2 of 2001; go on with offset 3]"), "{text}");
     assert!(output.status.success());
 }
+
+#[test]
+fn several_files_share_the_window_and_fail_one_by_one() {
+    let session = Session::new();
+    session.file("a.txt", "one\n");
+    session.file("big.txt", "a line of some length\n".repeat(10_000));
+    let output = session.call("read", json!({"paths": ["a.txt", "none.txt", "big.txt", "a.txt"]}));
+    assert_eq!(output.error, None);
+    assert!(output.content.starts_with(
+        "==> a.txt <==\n1→one\n\n==> none.txt <==\n[no such file: none.txt]\n\n==> big.txt <==\n1→a line"
+    ));
+    assert!(output.content.len() <= 65 * 1024 && output.content.contains(" of 10000; go on with offset "));
+    assert_eq!(output.meta.files.len(), 2);
+    assert_eq!(code(&session.call("read", json!({"paths": ["no", "nothing"]}))), "file.missing");
+    assert_eq!(code(&session.call("read", json!({}))), "tool.value");
+    // What was read this way may be written.
+    assert_eq!(session.call("write", json!({"path": "a.txt", "content": "two\n"})).error, None);
+}
+
+#[test]
+fn a_file_that_is_still_seen_is_pointed_at_once() {
+    let session = Session::new();
+    let content = "some line of text\n".repeat(200);
+    let path = session.file("a.txt", &content);
+    let modified = path.metadata().unwrap().modified().unwrap();
+    let first = session.call("read", json!({"path": "a.txt"}));
+    let again = session.call("read", json!({"path": "a.txt", "offset": 10, "limit": 100}));
+    assert!(
+        again.content.starts_with("a.txt has not changed since it was read above (lines 1-200 of 200)"),
+        "{}",
+        again.content
+    );
+    assert!(again.meta.read.as_ref().unwrap().unchanged && again.content.len() < 200);
+    let insisted = session.call("read", json!({"path": "a.txt"}));
+    assert_eq!(insisted.content, first.content, "who asks again is shown it");
+
+    // The same size and the same time, and other content.
+    session.file("a.txt", content.replace("some", "same"));
+    File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    let changed = session.call("read", json!({"path": "a.txt"}));
+    assert!(changed.content.starts_with("1→same line"), "{}", changed.content);
+    // A part that was not shown is shown.
+    session.file("b.txt", &content);
+    session.call("read", json!({"path": "b.txt", "limit": 50}));
+    assert!(session.call("read", json!({"path": "b.txt"})).content.starts_with("1→some"));
+}
+
+#[test]
+fn a_notebook_is_shown_as_cells_and_what_only_looks_like_one_as_it_is() {
+    let session = Session::new();
+    let json = r#"{"cells":[{"cell_type":"code","source":["x = 1\n","x"],"outputs":[{"data":{"text/plain":"1"}}]}]}"#;
+    session.file("n.ipynb", json);
+    let output = session.call("read", json!({"path": "n.ipynb"}));
+    assert_eq!(
+        output.content,
+        "1→## cell 1 (code)\n2→x = 1\n3→x\n4→## output\n5→1\n6→\n\
+         [a notebook of 1 cells, shown as text; edit changes the JSON behind it]"
+    );
+    assert_eq!(output.meta.files[0].hash, Some(Hash::of(json.as_bytes())));
+    session.file("m.ipynb", "{\"cells\": 1}");
+    assert_eq!(session.call("read", json!({"path": "m.ipynb"})).content, "1→{\"cells\": 1}");
+}

@@ -124,3 +124,26 @@ fn a_cancelled_search_ends_at_once() {
         assert_eq!(code(&output), "tool.cancelled");
     }
 }
+
+#[test]
+fn many_files_give_the_same_result_each_time() {
+    let session = Session::new();
+    for folder in 0..12 {
+        for file in 0..60 {
+            session.file(&format!("d{folder}/f{file}.txt"), format!("needle {folder} {file}\nother\n").repeat(3));
+        }
+    }
+    let call = || session.call("grep", json!({"pattern": "needle", "context": 1}));
+    let first = call();
+    assert!(first.content.ends_with("[100 of 2160 matches in 720 files; narrow the pattern, path or glob]"));
+    // In the order of the names' bytes, folder by folder.
+    assert!(first.content.starts_with("d0/f0.txt\n1: needle 0 0\n2- other\n3: needle 0 0\n"), "{}", first.content);
+    let files: Vec<&str> = first.content.lines().filter(|line| line.starts_with('d')).collect();
+    assert!(files.is_sorted() && files[..3] == ["d0/f0.txt", "d0/f1.txt", "d0/f10.txt"], "{files:?}");
+    let listed = session.call("glob", json!({"pattern": "*.txt"}));
+    assert!(listed.content.ends_with("[500 of 720 files; narrow the pattern or the path]"));
+    for _ in 0..5 {
+        assert_eq!(call().content, first.content);
+        assert_eq!(session.call("glob", json!({"pattern": "*.txt"})).content, listed.content);
+    }
+}

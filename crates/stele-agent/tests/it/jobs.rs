@@ -1,0 +1,123 @@
+//! Commands in the background, and the folder that commands leave the session in.
+
+use serde_json::json;
+use stele_agent::{Notice, OpenPolicy, Until};
+use stele_core::{EndReason, Event, JobStatus, Source, Wire};
+use stele_testkit::{Behaviour, ParsedRequest, Say, Script};
+use tokio::sync::mpsc;
+
+use crate::stage::{Stage, ask, bash, idle, prompt, prompt_items};
+
+#[tokio::test]
+async fn the_end_of_a_job_joins_the_open_turn() {
+    // The model does other things until it is told.
+    let behaviour = Behaviour::answering(|request: &ParsedRequest| {
+        let all = request.raw.to_string();
+        match (all.contains("started j1"), all.contains("job-notice")) {
+            (false, _) => Say::call("bash", &json!({"command": "exit 3", "background": true})).into(),
+            (true, false) => Say::call("bash", &bash(&format!("sleep 0.1; : {}", all.len()))).into(),
+            (true, true) => Say::text("It failed.").into(),
+        }
+    });
+    let stage = Stage::new(Wire::AnthropicMessages, behaviour);
+    let mut driver = stage.create();
+    assert_eq!(ask(&mut driver, "test it").await, EndReason::Completed);
+    let items = prompt_items(stage.requests().last().unwrap());
+    let notices: Vec<&String> = items.iter().filter(|item| item.contains("job-notice")).collect();
+    assert_eq!(notices.len(), 1);
+    assert!(notices[0].contains("j1: exit 3, "), "{}", notices[0]);
+    assert_eq!(driver.state().open_jobs().count(), 0);
+    assert_eq!(driver.state().counters().turns, 1);
+}
+
+#[tokio::test]
+async fn a_job_that_ends_between_turns_wakes_nobody_and_is_told_with_the_next_prompt() {
+    let script = Script::new([
+        Say::call("bash", &json!({"command": "until [ -e gate ]; do sleep 0.01; done", "background": true})),
+        Say::text("It runs."),
+        Say::text("I see."),
+    ]);
+    let stage = Stage::new(Wire::OpenaiChat, script);
+    let mut driver = stage.create();
+    ask(&mut driver, "run it").await;
+    assert_eq!(driver.state().open_jobs().map(|job| job.job.to_string()).collect::<Vec<_>>(), ["j1"]);
+
+    stage.write("gate", "");
+    let mut notices = driver.subscribe();
+    let (send, mut commands) = mpsc::unbounded_channel();
+    let until_told = async {
+        while let Ok(notice) = notices.recv().await {
+            if let Notice::Event(logged) = notice
+                && let Event::InboxQueued(queued) = &logged.record.event
+                && queued.source == Source::Job
+            {
+                break;
+            }
+        }
+        drop(send);
+    };
+    let (_, ran) = tokio::join!(until_told, driver.run(&mut commands, Until::Closed));
+    ran.unwrap();
+    assert_eq!(stage.requests().len(), 2, "nothing was asked of the model");
+    assert!(driver.state().turn().is_none());
+
+    assert_eq!(ask(&mut driver, "and?").await, EndReason::Completed);
+    let last = prompt_items(&stage.requests()[2]);
+    assert!(last[last.len() - 2].contains("job-notice") || last[last.len() - 1].contains("job-notice"), "{last:?}");
+}
+
+#[tokio::test]
+async fn jobs_are_gone_with_their_process_and_the_model_is_told() {
+    for policy in [OpenPolicy::Close, OpenPolicy::Continue] {
+        let script = Script::new([
+            Say::call("bash", &json!({"command": "sleep 300", "background": true, "description": "Serve"})),
+            Say::text("It runs."),
+            Say::call("bash", &json!({"command": "sleep 300", "background": true})),
+            Say::text("I see."),
+        ]);
+        let stage = Stage::new(Wire::Gemini, script);
+        let mut driver = stage.create();
+        ask(&mut driver, "run it").await;
+        let session = driver.session().clone();
+        drop(driver);
+
+        let mut driver = stage.open(&session, policy);
+        assert_eq!(driver.state().open_jobs().count(), 0);
+        driver.command(prompt("and?")).unwrap();
+        assert_eq!(idle(&mut driver).await, EndReason::Completed);
+        let told = prompt_items(&stage.requests()[2]).join("\n");
+        assert!(told.contains("No longer running") && told.contains("j1 (Serve)"), "{told}");
+        let open: Vec<_> = driver.state().open_jobs().cloned().collect();
+        assert_eq!((open.len(), open[0].job.to_string().as_str()), (1, "j2"), "a number is never used twice");
+        assert_eq!(open[0].status, JobStatus::Running);
+        drop(driver);
+        assert!(stele_agent::verify(&stage.store(), &session).unwrap().is_clean());
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_folder_is_logged_and_taken_up_by_another_process() {
+    let script = Script::new([
+        Say::call("bash", &bash("mkdir -p deep/er && cd deep/er")),
+        Say::text("ok"),
+        Say::call("bash", &bash("pwd > where")),
+        Say::call("write", &json!({"path": "here.txt", "content": "x"})),
+        Say::text("ok"),
+        Say::call("bash", &bash("pwd > where")),
+        Say::text("ok"),
+    ]);
+    let stage = Stage::new(Wire::OpenaiResponses, script);
+    let mut driver = stage.create();
+    ask(&mut driver, "go").await;
+    let session = driver.session().clone();
+    drop(driver);
+    let mut driver = stage.open(&session, OpenPolicy::Close);
+    ask(&mut driver, "go on").await;
+    let inner = stage.path("deep/er");
+    assert_eq!(stage.read("deep/er/where").trim(), inner.to_str().unwrap());
+    assert_eq!(stage.read("deep/er/here.txt"), "x");
+    // A folder that is gone is no prison.
+    std::fs::remove_dir_all(stage.path("deep")).unwrap();
+    ask(&mut driver, "go on").await;
+    assert_eq!(stage.read("where").trim(), stage.folder.to_str().unwrap());
+}

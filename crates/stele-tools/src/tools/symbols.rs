@@ -1,0 +1,155 @@
+//! `symbols`: outlines.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stele_core::{
+    CallCard, CardKind, Effects, Future, Invocation, ResultCard, ResultMeta, Subject, Tool, ToolError, ToolOutput,
+    ToolSpec,
+};
+
+use crate::declare::{Declared, blocking, finish};
+use crate::error::{Error, Result};
+use crate::path::{Place, Roots};
+use crate::{Options, card, file, outline, walk};
+
+/// Largest file, in bytes, that is parsed.
+const PARSED: u64 = 4 * 1024 * 1024;
+/// Files of a folder that are parsed.
+const FILES: usize = 300;
+/// Bytes kept free for the last line.
+const STATUS: usize = 256;
+
+/// Arguments of `symbols`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Arguments {
+    path: String,
+}
+
+/// The tool.
+pub(crate) struct Symbols {
+    declared: Declared<Arguments>,
+    roots: Roots,
+    limit: usize,
+}
+
+impl Symbols {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            declared: Declared::new("symbols", include_str!("symbols.md"), ""),
+            roots: options.roots(),
+            limit: options.limits.result_bytes,
+        }
+    }
+}
+
+impl Tool for Symbols {
+    fn spec(&self) -> &ToolSpec {
+        &self.declared.spec
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::None
+    }
+
+    fn parallel(&self, _: &str) -> bool {
+        true
+    }
+
+    fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
+        Ok(vec![Subject::Read(self.declared.parse(arguments)?.path)])
+    }
+
+    fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
+        let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Search) };
+        CallCard::Generic {
+            title: card::title(&format!("Symbols of {}", card::relative(&arguments.path, cwd))),
+            kind: CardKind::Search,
+            locations: vec![card::location(&arguments.path, cwd, 1)],
+        }
+    }
+
+    fn result_card(&self, _: &str, content: &str, _: &ResultMeta) -> ResultCard {
+        ResultCard::Generic { content: content.to_owned() }
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
+        Box::pin(async move {
+            let result = async {
+                let arguments = self.declared.parse(invocation.arguments)?;
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
+                let limit = self.limit.saturating_sub(STATUS);
+                let stop = Arc::new(AtomicBool::new(false));
+                let stopped = Arc::clone(&stop);
+                tokio::select! {
+                    biased;
+                    () = invocation.cancelled => {
+                        stop.store(true, Ordering::Relaxed);
+                        Err(Error::Cancelled)
+                    }
+                    output = blocking(move || symbols(&place, &arguments.path, limit, &stopped)) => output,
+                }
+            };
+            finish(result.await, Some(self.limit))
+        })
+    }
+}
+
+fn symbols(place: &Place, asked: &str, limit: usize, stop: &AtomicBool) -> Result<ToolOutput> {
+    let base = place.find(asked)?.path;
+    if !base.is_dir() {
+        let text = of_file(&base, asked)?;
+        let text = if text.is_empty() { "[no definitions]".to_owned() } else { text };
+        return Ok(ToolOutput::text(text));
+    }
+    let found = Mutex::new(BTreeSet::<PathBuf>::new());
+    walk::visit(&base, stop, || {
+        |path: &Path| {
+            if outline::language(path).is_some() {
+                found.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+            }
+        }
+    });
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut text = String::new();
+    let mut shown = 0;
+    for path in found.iter().take(FILES) {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let name = path.strip_prefix(&place.cwd).unwrap_or(path).display().to_string();
+        let outline = of_file(path, &name).unwrap_or_else(|error| format!("[{error}]\n"));
+        if text.len() + name.len() + outline.len() > limit {
+            break;
+        }
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{gap}{name}\n{outline}");
+        shown += 1;
+    }
+    let files = found.len();
+    if shown < files {
+        let _ = write!(text, "[{shown} of {files} files; narrow the path]");
+    } else {
+        let _ = write!(text, "[{files} file{}]", if files == 1 { "" } else { "s" });
+    }
+    Ok(ToolOutput::text(text))
+}
+
+fn of_file(path: &Path, asked: &str) -> Result<String> {
+    let Some(language) = outline::language(path) else {
+        let known = outline::extensions();
+        return Err(Error::Value(format!("{asked} has no outline; files that do end in {known}. Use grep or read")));
+    };
+    let (_, metadata) = file::open(path, asked)?;
+    if metadata.len() > PARSED {
+        return Err(Error::Value(format!("{asked} has {} bytes, too many for an outline; use grep", metadata.len())));
+    }
+    let source = file::read(path, asked)?;
+    outline::outline(language, &source)
+        .ok_or_else(|| Error::Value(format!("{asked} took too long to parse; use grep or read")))
+}

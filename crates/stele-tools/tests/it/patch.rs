@@ -1,0 +1,136 @@
+//! `patch`, and the dialects that `edit` understands.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::json;
+use stele_core::{FileAction, Subject};
+use stele_tools::{Offer, Options};
+
+use crate::{Session, code, options, tool};
+
+fn session() -> Session {
+    Session::with(Options { offer: vec![Offer::Patch], ..options() })
+}
+
+const PATCH: &str = "*** Begin Patch
+*** Update File: a.txt
+-one
++two
+*** Add File: new/deep/b.txt
++made
+*** Update File: c.txt
+*** Move to: moved/c.txt
+*** Delete File: d.txt
+*** End Patch
+";
+
+#[test]
+fn many_files_change_in_one_go() {
+    let session = session();
+    session.file("a.txt", "zero\none\n");
+    session.file("c.txt", "c\n");
+    fs::set_permissions(session.path().join("c.txt"), fs::Permissions::from_mode(0o755)).unwrap();
+    session.file("d.txt", "d\nd\n");
+    let output = session.call("patch", json!({"patch": PATCH}));
+    assert_eq!(output.error, None, "{}", output.content);
+    assert_eq!(session.content("a.txt"), "zero\ntwo\n");
+    assert_eq!(session.content("new/deep/b.txt"), "made\n");
+    assert_eq!(session.content("moved/c.txt"), "c\n");
+    assert!(!session.path().join("c.txt").exists() && !session.path().join("d.txt").exists());
+    let actions: Vec<FileAction> = output.meta.files.iter().map(|file| file.action).collect();
+    assert_eq!(
+        actions,
+        [FileAction::Changed, FileAction::Created, FileAction::Deleted, FileAction::Changed, FileAction::Deleted]
+    );
+    assert!(
+        output.content.starts_with("edited a.txt: +1 -1\ncreated new/deep/b.txt: +1 -0\nmoved c.txt to moved/c.txt"),
+        "{}",
+        output.content
+    );
+    assert!(output.content.contains("-one\n+two"), "{}", output.content);
+}
+
+#[test]
+fn nothing_is_changed_unless_all_is() {
+    let session = session();
+    session.file("a.txt", "zero\none\n");
+    session.file("c.txt", "c\n");
+    // A file is missing: the plan fails.
+    let output = session.call("patch", json!({"patch": PATCH}));
+    assert_eq!(code(&output), "edit.missing");
+    // The plan is good, and the disk refuses late: what was done is taken back.
+    session.file("d.txt", "d\n");
+    session.file("moved", "in the way\n");
+    let output = session.call("patch", json!({"patch": PATCH}));
+    assert!(output.error.is_some(), "{}", output.content);
+    assert_eq!(session.content("a.txt"), "zero\none\n");
+    assert_eq!(session.content("c.txt"), "c\n");
+    assert_eq!(session.content("d.txt"), "d\n");
+    assert!(!session.path().join("new").exists(), "folders that were made are gone too");
+}
+
+#[test]
+fn what_fails_halfway_is_taken_back() {
+    let session = session();
+    session.file("a.txt", "zero\none\n");
+    session.file("c.txt", "c\n");
+    session.file("d.txt", "d\n");
+    // Seen as missing when the plan is made, and impossible to create.
+    fs::create_dir(session.path().join("moved")).unwrap();
+    symlink("/proc/none/such", session.path().join("moved/c.txt")).unwrap();
+    let output = session.call("patch", json!({"patch": PATCH}));
+    assert!(output.error.is_some(), "{}", output.content);
+    assert_eq!(session.content("a.txt"), "zero\none\n");
+    assert_eq!((session.content("c.txt"), session.content("d.txt")), ("c\n".to_owned(), "d\n".to_owned()));
+    assert!(!session.path().join("new").exists());
+}
+
+#[test]
+fn a_patch_names_its_files_and_stays_in_the_folder() {
+    let session = session();
+    let subjects = tool(&session.options, "patch").subjects(&json!({"patch": PATCH}).to_string()).unwrap();
+    let expect = ["a.txt", "new/deep/b.txt", "c.txt", "moved/c.txt", "d.txt"];
+    assert_eq!(subjects, expect.map(|path| Subject::Write(path.to_owned())));
+    let error = tool(&session.options, "patch").subjects(r#"{"patch":"what?"}"#).unwrap_err();
+    assert_eq!(error.code, "edit.unparsed");
+    for path in ["../x.txt", "/etc/x.txt"] {
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n");
+        assert_eq!(code(&session.call("patch", json!({"patch": patch}))), "edit.outside", "{path}");
+    }
+    let inside = session.path().join("e.txt");
+    let patch = format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\n", inside.display());
+    assert_eq!(session.call("patch", json!({"patch": patch})).error, None);
+    assert_eq!(session.content("e.txt"), "x\n");
+}
+
+#[test]
+fn git_diffs_change_modes() {
+    let session = session();
+    session.file("run.sh", "echo one\n");
+    let patch = "diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-echo one\n+echo two\n";
+    let output = session.call("patch", json!({"patch": patch}));
+    assert_eq!(output.error, None, "{}", output.content);
+    let mode = session.path().join("run.sh").metadata().unwrap().permissions().mode();
+    assert_eq!((session.content("run.sh").as_str(), mode & 0o777), ("echo two\n", 0o755));
+}
+
+#[test]
+fn edit_takes_other_dialects() {
+    let session = Session::new();
+    session.file("a.txt", "one\ntwo\nthree\n");
+    let edit = |input: &str| session.call("edit", json!({"path": "a.txt", "input": input}));
+    assert_eq!(edit("<<<<<<< SEARCH\ntwo\n=======\n2\n>>>>>>> REPLACE\n").error, None);
+    assert_eq!(session.content("a.txt"), "one\n2\nthree\n");
+    assert_eq!(edit("@@ -1,3 +1,3 @@\n-one\n+1\n 2\n three\n").error, None);
+    assert_eq!(edit("s/three/3/").error, None);
+    assert_eq!(session.content("a.txt"), "1\n2\n3\n");
+    assert_eq!(code(&edit("")), "edit.unparsed");
+    assert_eq!(session.content("a.txt"), "1\n2\n3\n");
+    let missing = session.call("edit", json!({"path": "b.txt", "input": "s/a/b/"}));
+    assert_eq!(code(&missing), "file.missing");
+    assert!(missing.content.contains("did you mean a.txt?"), "{}", missing.content);
+    assert_eq!(code(&session.call("edit", json!({"path": "a.txt"}))), "tool.value");
+    let both = json!({"path": "a.txt", "input": "s/1/2/", "edits": [{"old": "1", "new": "2"}]});
+    assert_eq!(code(&session.call("edit", both)), "tool.value");
+}
