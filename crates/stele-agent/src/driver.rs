@@ -49,6 +49,8 @@ pub struct Driver {
     state: State,
     /// Appended and folded, not committed yet.
     staged: Vec<Logged>,
+    /// True when the log, or one that it continues, came from a file.
+    foreign: bool,
     /// True once something of this session is in the store.
     stored: bool,
     encoded: Option<Encoded>,
@@ -131,6 +133,9 @@ impl Driver {
         stored: bool,
     ) -> Result<Self> {
         let root = crate::instructions::repository_root(&folder);
+        let store = &agent.options.store;
+        let continued = writer.parent().is_some_and(|parent| crate::open::is_foreign(store, &parent.session));
+        let foreign = continued || crate::open::is_foreign(store, &session);
         let mut driver = Self {
             agent: Arc::clone(agent),
             session,
@@ -141,6 +146,7 @@ impl Driver {
             writer,
             state,
             staged: Vec::new(),
+            foreign,
             stored,
             encoded: None,
             earlier: None,
@@ -175,6 +181,12 @@ impl Driver {
     #[must_use]
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// True when the log, or one that it continues, came from a file: its grants do not count here.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.foreign
     }
 
     /// True once something of this session is in the store.
@@ -613,9 +625,12 @@ impl Driver {
             effects: tool.effects(),
             parallel: tool.parallel(arguments),
         };
-        let mut decision = self.agent.permit(&call, self.state.mode(), self.state.grants(), &self.workspace);
+        let grants = if self.is_foreign() { &[] } else { self.state.grants() };
+        let mut decision = self.agent.permit(&call, self.state.mode(), grants, &self.workspace);
         if decision.verdict < at_least {
-            decision.verdict = at_least;
+            // Where nobody can be asked, a call that goes in circles is not run.
+            let nobody = self.agent.options.approvals == Approvals::Nobody;
+            decision.verdict = if nobody { Verdict::Deny } else { at_least };
             decision.by = "limit:repeats".to_owned();
             decision.reason = Some("the same call was made several times with the same result".to_owned());
             decision.always = None;

@@ -70,6 +70,7 @@ impl Driver {
         };
         let folder = folder_of(&state)?;
         let mut driver = Self::new(agent, session.clone(), lineage, writer, state, folder, true)?;
+        driver.distrust()?;
         for event in events {
             driver.append(event)?;
         }
@@ -103,8 +104,17 @@ impl Driver {
         for event in events {
             driver.append(event)?;
         }
+        driver.distrust()?;
         driver.follow_route()?;
         Ok(driver)
+    }
+
+    /// A log that came from a file grants nothing: its mode falls back to asking, its "always" rules do not count.
+    fn distrust(&mut self) -> Result<()> {
+        if self.is_foreign() && self.state().mode() != Mode::Ask {
+            return self.append(ModeSet { mode: Mode::Ask, by: By("import".to_owned()) });
+        }
+        Ok(())
     }
 
     /// A route that leads elsewhere than when the log was left is chosen anew: an epoch says so.
@@ -133,6 +143,18 @@ fn lineage(store: &Store, session: &SessionId) -> SessionId {
         first = parent.session;
     }
     first
+}
+
+/// True when some session of the lineage came from a file.
+pub(crate) fn is_foreign(store: &Store, session: &SessionId) -> bool {
+    let mut next = Some(session.clone());
+    while let Some(Ok(row)) = next.map(|id| store.session(&id)) {
+        if row.imported {
+            return true;
+        }
+        next = row.parent.map(|parent| parent.session);
+    }
+    false
 }
 
 pub(crate) fn notices() -> broadcast::Sender<Notice> {

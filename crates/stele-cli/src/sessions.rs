@@ -94,7 +94,10 @@ pub fn open(
         }
     };
     if *which != Which::New {
-        if let Some(mode) = wanted.mode.filter(|mode| *mode != driver.state().mode()) {
+        // What goes on keeps its mode. A new prompt does not inherit more than is configured.
+        let now = driver.state().mode();
+        let kept = if policy == OpenPolicy::Continue { now } else { now.min(default_mode) };
+        if let Some(mode) = wanted.mode.or(Some(kept)).filter(|mode| *mode != now) {
             driver.command(Command::SetMode { mode, by: by.clone() })?;
         }
         if let Some(choice) = &wanted.model {

@@ -147,8 +147,8 @@ fn between_steps(state: &State, turn: &Turn) -> Vec<Action> {
     if !turn.unanswered {
         return append(TurnEnded { reason: EndReason::Completed });
     }
-    if let Some(reached) = limit_reached(state, turn) {
-        return append(TurnEnded { reason: EndReason::Limit(reached) });
+    if let Some(reason) = limit_reached(state, turn) {
+        return append(TurnEnded { reason });
     }
     if turn.repeats.count() >= limits::REPEATS_NOTICE.default && !turn.warned_of_repeats {
         return append(UserMessage { item: None, source: Source::System, content: vec![Part::text(REPEATS_NOTICE)] });
@@ -316,22 +316,38 @@ fn cancelled_turn(state: &State, turn: &Turn, by: &By) -> Vec<Action> {
 }
 
 /// The limit that keeps the next request from being sent, if one does.
-fn limit_reached(state: &State, turn: &Turn) -> Option<LimitReached> {
+fn limit_reached(state: &State, turn: &Turn) -> Option<EndReason> {
     let hit = measures(state, turn).into_iter().find(|near| near.observed >= near.maximum);
     if let Some(hit) = hit {
-        return Some(reached(state, turn, hit.which, hit.maximum, hit.observed));
+        return Some(EndReason::Limit(reached(state, turn, hit.which, hit.maximum, hit.observed)));
     }
     let maximum = turn.limits.cost?;
-    let next = next_cost(state);
-    match (state.cost(), next) {
-        (Some(spent), Some(next)) if spent.0.saturating_add(next.0) <= maximum.0 => None,
+    match (state.cost(), next_cost(state)) {
         (Some(spent), Some(next)) => {
-            Some(reached(state, turn, LimitKind::Cost, maximum.0, spent.0.saturating_add(next.0)))
+            let most = spent.0.saturating_add(next.0);
+            (most > maximum.0).then(|| EndReason::Limit(reached(state, turn, LimitKind::Cost, maximum.0, most)))
         }
-        _ if turn.limits.allow_unpriced => None,
         // The epoch that holds the price is opened first.
-        _ if epoch_reason(state).is_some() => None,
-        _ => Some(reached(state, turn, LimitKind::Cost, maximum.0, maximum.0)),
+        _ if turn.limits.allow_unpriced || epoch_reason(state).is_some() => None,
+        _ => Some(EndReason::Failed { code: "limit.unpriced".to_owned(), message: unpriced(state) }),
+    }
+}
+
+/// Why the cost of the next request has no bound, and what to do.
+fn unpriced(state: &State) -> String {
+    let Some(epoch) = &state.epoch else { return String::new() };
+    let model = &epoch.config.model;
+    match (epoch.price, epoch.max_output) {
+        (None, _) => format!(
+            "{model} has no known price, so its cost cannot be limited; set `price` for the route, or confirm with --allow-unpriced"
+        ),
+        (_, None) => format!(
+            "the longest answer of {model} is not known, so its cost cannot be limited; set `max_output_tokens` in the route's parameters, or confirm with --allow-unpriced"
+        ),
+        _ => {
+            "a part of what was spent has no known price, so the cost cannot be limited; confirm with --allow-unpriced"
+                .to_owned()
+        }
     }
 }
 

@@ -140,7 +140,7 @@ impl Place<'_> {
             }
             let (start, head) = (header.start(), Head { seq: header.head.seq, hash: header.head.hash });
             let hidden = at < ancestors;
-            let key = self.row(&header.session, &start, head, hidden, header.imported)?;
+            let key = self.row(&header.session, &start, head, hidden, true)?;
             for record in &section.records {
                 self.record(key, record.seq, &record.prev, &record.hash, &record.bytes, hidden)?;
             }

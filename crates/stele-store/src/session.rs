@@ -42,7 +42,7 @@ pub struct SessionRow {
     pub head: Head,
     /// In a fork: what it continues.
     pub parent: Option<Parent>,
-    /// True for a session made from a file that was damaged or whose id was taken.
+    /// True for a session that came from a file: nothing it says was allowed here.
     pub imported: bool,
 }
 

@@ -228,3 +228,25 @@ async fn steering_joins_the_step_after() {
     assert_eq!(claimed, 2);
     assert!(String::from_utf8_lossy(&stage.requests()[0].body).contains("mind the tests"));
 }
+
+#[tokio::test]
+async fn a_log_that_came_from_a_file_grants_nothing() {
+    let script = Script::new([Say::text("one"), Say::call("bash", &bash("touch made")), Say::text("two")]);
+    let stage = Stage::new(Wire::OpenaiChat, script);
+    let mut driver = stage.create();
+    ask(&mut driver, "go").await;
+    let session = driver.session().clone();
+    assert_eq!(driver.state().mode(), Mode::Full);
+    drop(driver);
+    let mut file = Vec::new();
+    stage.store().export(&session, &mut file).unwrap();
+    stage.store().remove(&session).unwrap();
+    let fresh = stele_agent::new_session_id(stele_core::Millis(1_790_000_000_000));
+    stage.store().import(&mut file.as_slice(), fresh, &|_, _, _| None).unwrap();
+
+    let mut driver = stage.open(&session, OpenPolicy::Continue);
+    assert_eq!(driver.state().mode(), Mode::Ask);
+    ask(&mut driver, "and now?").await;
+    assert!(!stage.path("made").exists(), "what the file allowed is not allowed here");
+    assert_eq!(driver.state().counters().unanswered, 1);
+}
