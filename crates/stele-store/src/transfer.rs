@@ -40,8 +40,6 @@ pub(crate) struct Header {
     cost: Option<Micros>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<Parent>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) imported: bool,
     pub(crate) head: HeadLine,
 }
 
@@ -74,7 +72,6 @@ impl Header {
             steps: row.steps,
             cost: row.cost,
             parent: row.parent.clone(),
-            imported: row.imported,
             head: HeadLine { seq: row.head.seq, hash: row.head.hash },
         }
     }
