@@ -1,0 +1,9 @@
+//! The proxy over real connections, its store, and its analyses.
+
+mod breaks;
+mod forward;
+mod odd;
+mod recorded;
+mod store;
+mod support;
+mod verdicts;
