@@ -1,5 +1,6 @@
 //! Bodies on their way through: each frame goes on as it comes, and a copy to the recorder.
 
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +27,11 @@ impl RequestBody {
             exchange.body_whole();
         }
         Self { inner, exchange }
+    }
+
+    /// Reads what is left of it.
+    pub(crate) async fn drain(mut self) {
+        while let Some(Ok(_)) = poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await {}
     }
 }
 

@@ -145,7 +145,10 @@ pub(crate) fn classify(before: &Recorded, after: &Recorded, segment: usize) -> O
 
 /// The first of some parameters that differs.
 fn differing(before: &Recorded, after: &Recorded, names: &[&str]) -> Option<String> {
-    names.iter().find(|name| before.parameters.get(**name) != after.parameters.get(**name)).map(|name| (*name).to_owned())
+    names
+        .iter()
+        .find(|name| before.parameters.get(**name) != after.parameters.get(**name))
+        .map(|name| (*name).to_owned())
 }
 
 fn of_tools(before: &Recorded, after: &Recorded, old: &Segment, new: &Segment) -> Change {
@@ -322,7 +325,8 @@ const WINDOW: usize = 64;
 // The patterns are constant; a test keeps one that does not compile from being shipped.
 static PATHS: LazyLock<Vec<Regex>> =
     LazyLock::new(|| compile(&[r#"(?:^|[\s"'=(:`,>]|\\n|\\t)((?:~?/|\.\.?/|[A-Za-z]:\\)[^\s"'`<>|/\\][^\s"'`<>|]*)"#]));
-static IDS: LazyLock<Vec<Regex>> = LazyLock::new(|| compile(&[r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"]));
+static IDS: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| compile(&[r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"]));
 static CLOCKS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     compile(&[
         r"(\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?)",
@@ -359,7 +363,9 @@ fn volatile(before: &[u8], after: &[u8]) -> Option<Change> {
     if both(&CLOCKS, &|_, _| true) {
         return Some(Change::Clock);
     }
-    let mixed = |text: &str| text.bytes().any(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let mixed = |text: &str| {
+        text.bytes().any(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte.is_ascii_alphabetic())
+    };
     let random = |one: &str, other: &str| one.len() == other.len() && (mixed(one) || mixed(other));
     both(&RANDOM, &random).then_some(Change::RandomId)
 }

@@ -128,7 +128,7 @@ impl Asked<'_> {
 }
 
 /// Parameters of a request that invalidate what is cached of its messages.
-fn invalidating(request: &Recorded) -> Hash {
+pub(crate) fn invalidating(request: &Recorded) -> Hash {
     let mut hasher = Hasher::new();
     for name in ["tool_choice", "thinking", "output_config"] {
         hasher.update(request.parameters.get(name).map(ToString::to_string).unwrap_or_default().as_bytes());

@@ -44,7 +44,9 @@ pub enum Error {
         cause: String,
     },
     /// The database was written by a newer release.
-    #[error("proxy.newer: {path:?} is of format {found}, this build knows up to {known}; use the release that wrote it")]
+    #[error(
+        "proxy.newer: {path:?} is of format {found}, this build knows up to {known}; use the release that wrote it"
+    )]
     Newer {
         /// The database.
         path: PathBuf,

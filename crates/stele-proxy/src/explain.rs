@@ -124,7 +124,8 @@ fn excerpt(bytes: &[u8], at: usize) -> Excerpt {
     let from = (at.saturating_sub(BEFORE)..=at).find(|offset| !inside(*offset)).unwrap_or(at);
     let end = bytes.len().min(at + AFTER);
     let to = (end.saturating_sub(3)..=end).rev().find(|offset| !inside(*offset)).unwrap_or(end).max(at);
-    let text = |range: std::ops::Range<usize>| String::from_utf8_lossy(bytes.get(range).unwrap_or_default()).into_owned();
+    let text =
+        |range: std::ops::Range<usize>| String::from_utf8_lossy(bytes.get(range).unwrap_or_default()).into_owned();
     Excerpt { shared: text(from..at), differs: text(at..to) }
 }
 

@@ -1,11 +1,11 @@
 //! What each request should have read from the cache, what was reported, and the verdict.
 
 use serde::Serialize;
-use stele_core::{Micros, Price};
+use stele_core::{Micros, Price, Zone};
 
 use crate::change::{self, Change};
-use crate::emulate::{Asked, Cache, Read};
-use crate::lineage::{Kind, Lineage, Place};
+use crate::emulate::{Asked, Cache, Read, invalidating};
+use crate::lineage::{Kind, Lineage, Place, Reference};
 use crate::prompt::Context;
 use crate::record::{Recorded, scale};
 use crate::rules::{Mechanism, Rules, rules_named, rules_of};
@@ -113,6 +113,8 @@ pub(crate) struct Judged {
     /// Absent where the prompt is not all there.
     pub(crate) predicted: Option<u64>,
     pub(crate) verdict: Verdict,
+    /// The segment at which it leaves the request that it extends.
+    pub(crate) leaves_at: Option<usize>,
     pub(crate) change: Option<Change>,
     /// Tokens that an unbroken prefix would have read and this request did not.
     pub(crate) lost: u64,
@@ -150,27 +152,26 @@ fn one(
     judging: &Judging<'_>,
 ) -> Judged {
     let whole = request.context == Context::Whole;
-    let earlier = place.reference.and_then(|reference| requests.get(reference.index).map(|earlier| (reference, *earlier)));
-    let unbroken = earlier.filter(|(reference, _)| reference.same_conversation).map_or(0, |(_, earlier)| {
-        if outlived(&rules, earlier, request) { 0 } else { cacheable(&rules, earlier) }
-    });
+    let earlier =
+        place.reference.and_then(|reference| requests.get(reference.index).map(|earlier| (reference, *earlier)));
+    let unbroken = earlier
+        .filter(|(reference, _)| reference.same_conversation)
+        .map_or(0, |(_, earlier)| if outlived(&rules, earlier, request) { 0 } else { cacheable(&rules, earlier) });
     let reported = request.usage.and_then(|usage| usage.cache_read);
     let missing = unbroken.saturating_sub(reported.unwrap_or(read.tokens));
-    let change = earlier.filter(|(reference, _)| reference.broken).and_then(|(reference, earlier)| {
-        change::classify(earlier, request, reference.segments)
-    });
-    let left = |at: usize| {
-        let segment = request.segments.get(at).or_else(|| request.segments.last());
-        segment.map_or_else(String::new, |segment| segment.label.clone())
-    };
-    let broken = earlier.filter(|(reference, _)| reference.broken && missing > rules.tolerance(unbroken));
+    let leaves_at = earlier.and_then(|(reference, earlier)| leaves_at(&reference, earlier, request, &rules));
+    let change = earlier
+        .zip(leaves_at)
+        .and_then(|((reference, earlier), _)| change::classify(earlier, request, reference.segments));
+    let broken = leaves_at.filter(|_| missing > rules.tolerance(unbroken));
     let predicted = whole.then_some(read.tokens);
     let shared_tokens = earlier.map_or(0, |(reference, earlier)| earlier.tokens(reference.bytes));
     let near = |predicted: u64, reported: u64| reported + rules.tolerance(predicted) >= predicted;
     let verdict = match (predicted, reported) {
         _ if request.cut.is_some() => Verdict::Cut { reason: request.cut.clone().unwrap_or_default() },
         _ if broken.is_some() => {
-            Verdict::Broken { segment: broken.map_or_else(String::new, |(reference, _)| left(reference.segments)) }
+            let segment = broken.and_then(|at| request.segments.get(at).or_else(|| request.segments.last()));
+            Verdict::Broken { segment: segment.map_or_else(String::new, |segment| segment.label.clone()) }
         }
         (_, Some(reported)) if reported > 0 && near(predicted.unwrap_or(0), reported) => Verdict::Hit,
         _ if earlier.is_none() && whole => Verdict::First,
@@ -192,8 +193,21 @@ fn one(
     };
     let price = (judging.price)(request);
     let cost = price.zip(request.usage).and_then(|(price, usage)| price.of(&usage));
-    let lost_cost = price.and_then(|price| extra_cost(&rules, &price, lost));
-    Judged { place, rules, predicted, verdict, change, lost, lost_cost, cost }
+    let lost_cost = if lost == 0 { Some(Micros(0)) } else { price.and_then(|price| extra_cost(&rules, &price, lost)) };
+    Judged { place, rules, predicted, verdict, leaves_at, change, lost, lost_cost, cost }
+}
+
+/// The segment at which a request leaves the one it extends: where the prompts part, or where a parameter makes what is
+/// cached of the messages useless.
+fn leaves_at(reference: &Reference, earlier: &Recorded, request: &Recorded, rules: &Rules) -> Option<usize> {
+    if reference.broken {
+        return Some(reference.segments);
+    }
+    let keyed = rules.mechanism == Mechanism::Marks && reference.same_conversation;
+    if !keyed || invalidating(earlier) == invalidating(request) {
+        return None;
+    }
+    request.segments.iter().position(|segment| segment.zone == Zone::History)
 }
 
 fn outlived(rules: &Rules, earlier: &Recorded, request: &Recorded) -> bool {
@@ -214,9 +228,6 @@ fn cacheable(rules: &Rules, request: &Recorded) -> u64 {
 
 /// What so many tokens cost more than they would have, had they been read.
 pub(crate) fn extra_cost(rules: &Rules, price: &Price, tokens: u64) -> Option<Micros> {
-    if tokens == 0 {
-        return Some(Micros(0));
-    }
     let paid = rules.usage(1, 0, writes(rules, price), None);
     let paid = if paid.cache_write_5m.is_some() {
         price.cache_write_5m

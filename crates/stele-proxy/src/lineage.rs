@@ -62,10 +62,18 @@ impl Lineage {
     pub(crate) fn trace(requests: &[&Recorded]) -> Self {
         let with_tools: HashSet<(&str, &str, Option<&str>)> =
             requests.iter().filter(|request| has_tools(request)).map(|request| client(request)).collect();
-        let mut tracer = Tracer { requests, chains: Vec::new(), plain: Vec::new(), longest: HashMap::new(), conversations: Vec::new() };
+        let mut tracer = Tracer {
+            requests,
+            chains: Vec::new(),
+            plain: Vec::new(),
+            longest: HashMap::new(),
+            conversations: Vec::new(),
+        };
         let mut places: Vec<Place> = Vec::with_capacity(requests.len());
         for (index, request) in requests.iter().enumerate() {
-            tracer.chains.push(Chain::new(&[request.wire.name(), &request.base_url, &request.model], &request.segments));
+            tracer
+                .chains
+                .push(Chain::new(&[request.wire.name(), &request.base_url, &request.model], &request.segments));
             tracer.plain.push(Chain::new(&[request.wire.name(), &request.base_url], &request.segments));
             let side = !has_tools(request) && with_tools.contains(&client(request));
             let place = if side {
@@ -120,7 +128,11 @@ impl Tracer<'_> {
             self.conversations.iter().enumerate().rev().filter_map(|(at, conversation)| {
                 let last = *conversation.members.last()?;
                 let earlier = self.requests[last];
-                (earlier.wire == request.wire && earlier.base_url == request.base_url).then_some((at, conversation, last))
+                (earlier.wire == request.wire && earlier.base_url == request.base_url).then_some((
+                    at,
+                    conversation,
+                    last,
+                ))
             })
         };
         // By its beginning: it goes into the history of one of the conversation's requests.
@@ -128,7 +140,8 @@ impl Tracer<'_> {
             .map(|(at, conversation, _)| {
                 let longest = conversation.members.iter().rev().take(COMPARED).map(|member| {
                     let shared = self.plain[index].shared(&self.plain[*member]);
-                    let history = request.segments[..shared].iter().filter(|segment| segment.zone == Zone::History).count();
+                    let history =
+                        request.segments[..shared].iter().filter(|segment| segment.zone == Zone::History).count();
                     let needed = if self.requests[*member].model == request.model { 1 } else { 2 };
                     (history >= needed).then_some(shared)
                 });
@@ -217,7 +230,14 @@ impl Tracer<'_> {
         Some(self.reference(index, earlier, shared, false, false))
     }
 
-    fn reference(&self, index: usize, earlier: usize, segments: usize, broken: bool, same_conversation: bool) -> Reference {
+    fn reference(
+        &self,
+        index: usize,
+        earlier: usize,
+        segments: usize,
+        broken: bool,
+        same_conversation: bool,
+    ) -> Reference {
         let mut bytes = self.plain[index].bytes.get(segments).copied().unwrap_or(0);
         let next = |index: usize| self.requests[index].segments.get(segments);
         if let (Some(one), Some(other)) = (next(index), next(earlier)) {

@@ -161,7 +161,8 @@ fn anthropic(fields: &mut Map<String, Value>, out: &mut Vec<Segment>) {
 
 /// Gemini API, 2026-11: system instruction, tools, contents. Both spellings of a field are taken.
 fn gemini(fields: &mut Map<String, Value>, out: &mut Vec<Segment>) {
-    if let Some(system) = ["systemInstruction", "system_instruction"].iter().find_map(|name| fields.shift_remove(*name)) {
+    if let Some(system) = ["systemInstruction", "system_instruction"].iter().find_map(|name| fields.shift_remove(*name))
+    {
         push(out, Zone::System, "system block 1".to_owned(), None, system);
     }
     for tool in take_list(fields, "tools") {
@@ -355,7 +356,11 @@ mod tests {
             Wire::AnthropicMessages,
             &body,
             &[
-                (Zone::Tools, "tool[ls]", r#"{"name":"ls","input_schema":{"type":"object","properties":{"cache_control":{}}}}"#),
+                (
+                    Zone::Tools,
+                    "tool[ls]",
+                    r#"{"name":"ls","input_schema":{"type":"object","properties":{"cache_control":{}}}}"#,
+                ),
                 (Zone::System, "system block 1", r#"{"type":"text","text":"s"}"#),
                 (Zone::History, "message 1 (user) block 1", "user\n{\"type\":\"text\",\"text\":\"hi\"}"),
                 (Zone::History, "message 2 (assistant) block 1", "assistant\n{\"type\":\"text\",\"text\":\"a\"}"),
@@ -376,7 +381,8 @@ mod tests {
     #[test]
     fn a_string_and_one_block_of_text_are_the_same_at_anthropic() {
         let read = |content: Value| {
-            let body = json!({"messages": [{"role": "user", "content": content}], "cache_control": {"type": "ephemeral"}});
+            let body =
+                json!({"messages": [{"role": "user", "content": content}], "cache_control": {"type": "ephemeral"}});
             read_prompt(Wire::AnthropicMessages, None, body.to_string().as_bytes()).unwrap().segments
         };
         assert_eq!(read(json!("x")), read(json!([{"type": "text", "text": "x"}])));
@@ -479,7 +485,11 @@ mod tests {
     #[test]
     fn white_space_and_escapes_are_no_difference() {
         let one = read_prompt(Wire::OpenaiChat, None, br#"{"messages":[{"role":"user","content":"\u00e9\/"}]}"#);
-        let two = read_prompt(Wire::OpenaiChat, None, "{ \"messages\": [ {\"role\":\"user\", \"content\":\"é/\"} ]}".as_bytes());
+        let two = read_prompt(
+            Wire::OpenaiChat,
+            None,
+            "{ \"messages\": [ {\"role\":\"user\", \"content\":\"é/\"} ]}".as_bytes(),
+        );
         assert_eq!(one, two);
         assert!(read_prompt(Wire::OpenaiChat, None, b"[1]").is_err());
         assert!(read_prompt(Wire::OpenaiChat, None, b"{\"messages\":").is_err());
@@ -495,8 +505,14 @@ mod tests {
         ];
         leaf.prop_recursive(4, 40, 5, |inner| {
             let key = prop_oneof![
-                Just("role".to_owned()), Just("content".to_owned()), Just("parts".to_owned()), Just("type".to_owned()),
-                Just("cache_control".to_owned()), Just("ttl".to_owned()), Just("function".to_owned()), Just("name".to_owned()),
+                Just("role".to_owned()),
+                Just("content".to_owned()),
+                Just("parts".to_owned()),
+                Just("type".to_owned()),
+                Just("cache_control".to_owned()),
+                Just("ttl".to_owned()),
+                Just("function".to_owned()),
+                Just("name".to_owned()),
                 ".{0,4}",
             ];
             prop_oneof![

@@ -93,7 +93,8 @@ impl Recorder {
     ) -> std::io::Result<(Self, std::thread::JoinHandle<()>)> {
         let (messages, received) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
-        let worker = Worker { store, on_notice: Box::new(on_notice), waiting: Arc::clone(&waiting), open: HashMap::new() };
+        let worker =
+            Worker { store, on_notice: Box::new(on_notice), waiting: Arc::clone(&waiting), open: HashMap::new() };
         let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(move || worker.run(&received))?;
         Ok((Self { messages, waiting, next: Arc::default() }, thread))
     }
@@ -297,7 +298,10 @@ impl Worker {
     fn recorded(&mut self, open: Open, ending: Ending, total_ms: u64) -> Result<Recorded, String> {
         let Open { at, began, body, whole, too_long, status, first_byte_ms, usage, usage_lost } = open;
         if too_long {
-            return Err(format!("a request of more than {} MB was forwarded, but is too long to record", BODY_MAX >> 20));
+            return Err(format!(
+                "a request of more than {} MB was forwarded, but is too long to record",
+                BODY_MAX >> 20
+            ));
         }
         if !whole {
             return Err("a client left in the middle of its request, which is not recorded".to_owned());

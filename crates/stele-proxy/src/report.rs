@@ -185,8 +185,8 @@ fn conversation(request: &Recorded, judged: &Judged) -> Conversation {
 fn line(requests: &[&Recorded], request: &Recorded, judged: &Judged) -> Line {
     let reference = judged.place.reference;
     let shared_bytes = reference.map_or(0, |reference| reference.bytes);
-    let leaves = reference.filter(|reference| reference.broken).and_then(|reference| {
-        let segment = request.segments.get(reference.segments).or_else(|| request.segments.last())?;
+    let leaves = reference.zip(judged.leaves_at).and_then(|(reference, at)| {
+        let segment = request.segments.get(at).or_else(|| request.segments.last())?;
         Some(Leaves {
             request: requests.get(reference.index)?.id,
             segment: segment.label.clone(),

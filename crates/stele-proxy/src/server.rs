@@ -110,8 +110,7 @@ impl Proxy {
         on_notice: impl FnMut(Notice) + Send + 'static,
     ) -> Result<()> {
         let Self { listener, address, upstream, store } = self;
-        let (recorder, thread) =
-            Recorder::start(store, on_notice).map_err(|cause| Error::Listen { address, cause })?;
+        let (recorder, thread) = Recorder::start(store, on_notice).map_err(|cause| Error::Listen { address, cause })?;
         let shared = Arc::new(Shared { upstream, recorder });
         let mut connections = JoinSet::new();
         let (closing, closed) = watch::channel(());
@@ -149,7 +148,8 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>, mut closed: watch::R
         let (shared, flushes, to_server) = (Arc::clone(&shared), Arc::clone(&flushes), Arc::clone(&to_server));
         async move { Ok::<_, std::convert::Infallible>(answer(request, &shared, flushes, &to_server).await) }
     });
-    let serving = http1::Builder::new().preserve_header_case(true).auto_date_header(false).serve_connection(io, service);
+    let serving =
+        http1::Builder::new().preserve_header_case(true).auto_date_header(false).serve_connection(io, service);
     tokio::select! {
         // An error means that the client is gone, or sent no HTTP: there is nobody to tell.
         _ = serving => {}
@@ -235,7 +235,8 @@ async fn forward(
         return Err(Refusal::new("proxy.connect", message));
     }
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-    parts.uri = path.parse::<Uri>().map_err(|error| Refusal::new("proxy.path", format!("the path cannot be sent: {error}")))?;
+    parts.uri =
+        path.parse::<Uri>().map_err(|error| Refusal::new("proxy.path", format!("the path cannot be sent: {error}")))?;
     parts.version = Version::HTTP_11;
     strip_hop_by_hop(&mut parts.headers);
     let host = HeaderValue::from_str(&target.authority)
@@ -252,7 +253,14 @@ async fn forward(
         let reused = kept.is_some();
         let mut connection = match kept {
             Some(connection) => connection,
-            None => shared.upstream.connect().await?,
+            None => match shared.upstream.connect().await {
+                Ok(connection) => connection,
+                Err(refusal) => {
+                    // A client that is still sending would not see the answer.
+                    request.into_body().drain().await;
+                    return Err(refusal);
+                }
+            },
         };
         match connection.sender.try_send_request(request).await {
             Ok(response) => {
@@ -263,7 +271,8 @@ async fn forward(
                 // The server had closed a kept connection before a byte was written: a new one is as good.
                 Some(unsent) if reused => request = unsent,
                 _ => {
-                    let message = format!("{} broke off before it answered: {}", target.authority, chain(failed.error()));
+                    let message =
+                        format!("{} broke off before it answered: {}", target.authority, chain(failed.error()));
                     return Err(Refusal::new("proxy.broken", message));
                 }
             },

@@ -161,11 +161,13 @@ impl Store {
                 usage: request.usage,
                 parameters: request.parameters.clone(),
             };
-            let unwritable = |error: &dyn std::error::Error| rusqlite::Error::ToSqlConversionFailure(error.to_string().into());
+            let unwritable =
+                |error: &dyn std::error::Error| rusqlite::Error::ToSqlConversionFailure(error.to_string().into());
             let head = serde_json::to_string(&head).map_err(|error| unwritable(&error))?;
             let rows = serde_json::to_vec(&rows).map_err(|error| unwritable(&error))?;
             let rows = zstd::bulk::compress(&rows, 3).map_err(|error| unwritable(&error))?;
-            let mut insert = transaction.prepare_cached("INSERT INTO request (at, head, segments) VALUES (?1, ?2, ?3)")?;
+            let mut insert =
+                transaction.prepare_cached("INSERT INTO request (at, head, segments) VALUES (?1, ?2, ?3)")?;
             insert.insert(params![request.at.0, head, rows])
         };
         let id = (|| {
@@ -195,7 +197,8 @@ impl Store {
             let id: i64 = row.get(0).map_err(failed)?;
             let read = (|| -> Result<Recorded, String> {
                 let text = |error: rusqlite::Error| error.to_string();
-                let head = serde_json::from_str(&row.get::<_, String>(2).map_err(text)?).map_err(|error| error.to_string())?;
+                let head =
+                    serde_json::from_str(&row.get::<_, String>(2).map_err(text)?).map_err(|error| error.to_string())?;
                 let segments = unpack(&row.get::<_, Vec<u8>>(3).map_err(text)?)?;
                 self.request(id, Millis(row.get(1).map_err(text)?), head, segments, &mut known)
             })();
@@ -244,7 +247,9 @@ impl Store {
     fn segment(&self, id: i64) -> Result<(Arc<[u8]>, Hash), String> {
         let read = |connection: &Connection| {
             let mut select = connection.prepare_cached("SELECT hash, len, bytes FROM segment WHERE id = ?1")?;
-            let columns = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?));
+            let columns = |row: &rusqlite::Row<'_>| {
+                Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?))
+            };
             select.query_row([id], columns).optional()
         };
         let found = read(&self.connection).map_err(|error| error.to_string())?;

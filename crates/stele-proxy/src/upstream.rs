@@ -96,8 +96,9 @@ impl Upstream {
         I: hyper::rt::Read + hyper::rt::Write + Send + Unpin + 'static,
     {
         let shaken = http1::Builder::new().preserve_header_case(true).handshake(io).await;
-        let (sender, connection) = shaken
-            .map_err(|error| Refusal::new("proxy.unreachable", format!("no connection to {}: {error}", self.target.authority)))?;
+        let (sender, connection) = shaken.map_err(|error| {
+            Refusal::new("proxy.unreachable", format!("no connection to {}: {error}", self.target.authority))
+        })?;
         let driver = tokio::spawn(async move {
             // What goes wrong here reaches the request, or the body of its answer.
             let _ = connection.await;

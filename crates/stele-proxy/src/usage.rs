@@ -96,7 +96,8 @@ impl UsageReader {
     }
 
     fn event(&mut self) {
-        let about = memchr::memmem::find(&self.kept, b"sage").is_some() || memchr::memmem::find(&self.kept, b"timings").is_some();
+        let about = memchr::memmem::find(&self.kept, b"sage").is_some()
+            || memchr::memmem::find(&self.kept, b"timings").is_some();
         if about && !self.passing {
             self.decoder.feed(&self.kept);
         }

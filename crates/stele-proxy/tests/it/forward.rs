@@ -28,7 +28,8 @@ async fn keeping(answer: Vec<u8>) -> (std::net::SocketAddr, mpsc::UnboundedRecei
 
 #[tokio::test]
 async fn method_path_query_headers_and_bodies_arrive_as_they_were_sent() {
-    let answer = b"HTTP/1.1 418 Odd\r\nX-Own: 1\r\nContent-Type: text/x\r\nX-Own: 2\r\nContent-Length: 4\r\n\r\n\x00\xffab";
+    let answer =
+        b"HTTP/1.1 418 Odd\r\nX-Own: 1\r\nContent-Type: text/x\r\nX-Own: 2\r\nContent-Length: 4\r\n\r\n\x00\xffab";
     let (address, mut received) = keeping(answer.to_vec()).await;
     let running = proxy(&format!("http://{address}/base")).await;
     let body = noise(300);
@@ -63,7 +64,8 @@ async fn chunked_requests_and_answers_stay_whole() {
     let answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n";
     let (address, mut received) = keeping(answer.to_vec()).await;
     let running = proxy(&format!("http://{address}")).await;
-    let request = b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+    let request =
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
                     10\r\n{\"model\":\"m\",\"me\r\n10\r\nssages\":[]}     \r\n0\r\n\r\n";
     let bytes = exchange(running.address, request).await;
     let (_, body) = split(&bytes);
@@ -134,7 +136,8 @@ async fn a_client_of_http_1_0_is_answered_until_the_connection_closes() {
     let answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n";
     let (address, mut received) = keeping(answer.to_vec()).await;
     let running = proxy(&format!("http://{address}")).await;
-    let bytes = exchange(running.address, b"POST /v1/messages HTTP/1.0\r\nContent-Length: 15\r\n\r\n{\"messages\":[]}").await;
+    let bytes =
+        exchange(running.address, b"POST /v1/messages HTTP/1.0\r\nContent-Length: 15\r\n\r\n{\"messages\":[]}").await;
     let (head, body) = split(&bytes);
     assert!(head.starts_with("HTTP/1.0 200") && !head.to_lowercase().contains("chunked"), "{head}");
     assert_eq!(body, b"abcd");

@@ -136,6 +136,9 @@ async fn an_error_of_the_proxy_is_a_502_with_its_code() {
     refused(&answer, "proxy.unreachable", "is the server running?");
     let Notice::Refused { code, .. } = running.notice().await else { panic!("it is said") };
     assert_eq!(code, "proxy.unreachable");
+    // A client that sends much before it reads gets its answer too.
+    let answer = exchange(running.address, &post("/v1/messages", "", &vec![b' '; 8 << 20])).await;
+    refused(&answer, "proxy.unreachable", "nothing answers");
     let answer = exchange(running.address, b"CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\nConnection: close\r\n\r\n").await;
     refused(&answer, "proxy.connect", "base URL");
     let recorded = running.finish().await;
@@ -214,7 +217,11 @@ fn commands_are_told_in_the_variables_of_their_vendor() {
     let address = "127.0.0.1:8787".parse().unwrap();
     let variables = |text: &str| -> Vec<String> {
         let environment = Target::parse(text).unwrap().environment(address);
-        environment.into_iter().filter(|(name, _)| !name.eq_ignore_ascii_case("no_proxy")).map(|(name, value)| format!("{name}={value}")).collect()
+        environment
+            .into_iter()
+            .filter(|(name, _)| !name.eq_ignore_ascii_case("no_proxy"))
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect()
     };
     assert_eq!(variables("anthropic"), ["ANTHROPIC_BASE_URL=http://127.0.0.1:8787"]);
     assert_eq!(

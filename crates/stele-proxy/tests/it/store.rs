@@ -8,7 +8,12 @@ use stele_proxy::{Context, Ending, Error, Mark, Recorded, Segment, Store};
 
 fn request(texts: &[&str]) -> Recorded {
     let segment = |(index, text): (usize, &&str)| {
-        Segment::new(Zone::History, format!("message {}", index + 1), text.as_bytes(), (index == 0).then_some(Mark::Hour))
+        Segment::new(
+            Zone::History,
+            format!("message {}", index + 1),
+            text.as_bytes(),
+            (index == 0).then_some(Mark::Hour),
+        )
     };
     Recorded {
         id: 0,
@@ -109,7 +114,9 @@ fn damage_in_one_place_hides_nothing_else() {
     let found = Store::inspect(folder.path()).unwrap().recordings(None).unwrap();
     assert_eq!(found.requests.iter().map(|request| request.id).collect::<Vec<_>>(), [5]);
     assert_eq!(found.damaged.len(), 4);
-    for (sentence, part) in found.damaged.iter().zip(["not those that were stored", "list of segments", "request 3", "missing"]) {
+    for (sentence, part) in
+        found.damaged.iter().zip(["not those that were stored", "list of segments", "request 3", "missing"])
+    {
         assert!(sentence.contains(part), "{sentence}");
     }
 }

@@ -56,11 +56,15 @@ impl Running {
 
     /// Stops the proxy and reads what it recorded.
     pub async fn finish(self) -> Vec<Recorded> {
+        self.finish_with_folder().await.0
+    }
+
+    pub async fn finish_with_folder(self) -> (Vec<Recorded>, tempfile::TempDir) {
         self.stop.send(()).unwrap();
         tokio::time::timeout(PATIENCE, self.task).await.expect("the proxy ends").unwrap().unwrap();
         let found = Store::inspect(self.folder.path()).unwrap().recordings(None).unwrap();
         assert_eq!(found.damaged, Vec::<String>::new());
-        found.requests
+        (found.requests, self.folder)
     }
 }
 
@@ -74,7 +78,10 @@ pub async fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 }
 
 pub fn post(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
-    let head = format!("POST {path} HTTP/1.1\r\nHost: client.example\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: client.example\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
