@@ -50,6 +50,8 @@ pub enum Change {
     },
     /// A date or a time of day.
     Clock,
+    /// A listing of files, as a tree.
+    Listing,
     /// A path of the file system.
     Path,
     /// An id or another random value.
@@ -96,6 +98,7 @@ impl fmt::Display for Change {
             },
             Self::ToolSchema { tool } => write!(f, "the description or schema of tool {tool} changed"),
             Self::Clock => f.write_str("a date or time changed"),
+            Self::Listing => f.write_str("a listing of files was made anew"),
             Self::Path => f.write_str("a path changed"),
             Self::RandomId => f.write_str("an id or another random value changed"),
             Self::Dropped { blocks } => write!(f, "what was sent before is gone: {}", blocks.join(", ")),
@@ -346,7 +349,12 @@ fn compile(patterns: &[&str]) -> Vec<Regex> {
 
 /// What kind of volatile text stands where two texts part, when it is one.
 fn volatile(before: &[u8], after: &[u8]) -> Option<Change> {
-    let at = crate::emulate::common_prefix(before, after);
+    let mut at = crate::emulate::common_prefix(before, after);
+    // Two characters that begin alike differ from their first byte on.
+    let inside = |bytes: &[u8], at: usize| bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    while at > 0 && (inside(before, at) || inside(after, at)) {
+        at -= 1;
+    }
     let (before, after) = (window(before, at), window(after, at));
     let both = |patterns: &[Regex], fits: &dyn Fn(&str, &str) -> bool| {
         patterns.iter().any(|pattern| match (covering(pattern, &before), covering(pattern, &after)) {
@@ -354,6 +362,10 @@ fn volatile(before: &[u8], after: &[u8]) -> Option<Change> {
             _ => false,
         })
     };
+    let tree = |(text, _): &(String, usize)| text.contains(['├', '└']);
+    if tree(&before) && tree(&after) {
+        return Some(Change::Listing);
+    }
     if both(&PATHS, &|_, _| true) {
         return Some(Change::Path);
     }
@@ -414,6 +426,7 @@ mod tests {
         );
         check("cch=1f3a9;", "cch=77c01;", Some(Change::RandomId));
         check("session_8fKq2Zp1", "session_0aLm7Rt3", Some(Change::RandomId));
+        check("src/\n└───lib.rs\n", "src/\n├───id.rs\n└───lib.rs\n", Some(Change::Listing));
         check("be brief", "be verbose", None);
         check("three apples", "three pears", None);
     }

@@ -18,7 +18,7 @@ use crate::usage::{UsageReader, unpack_body};
 /// Longest request body that is recorded, in bytes, packed and unpacked.
 const BODY_MAX: usize = 128 * 1024 * 1024;
 /// Bytes of answers that may wait for the thread.
-const WAITING_MAX: usize = 64 * 1024 * 1024;
+const WAITING_MAX: usize = 16 * 1024 * 1024;
 
 /// Something to tell the person who runs the proxy.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
+use stele_provider::Proxies;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
@@ -46,6 +47,8 @@ pub struct Options {
     pub exposure: Exposure,
     /// The folder of its recordings.
     pub folder: PathBuf,
+    /// The proxies of the network, through which the server is reached.
+    pub proxies: Proxies,
     /// A PEM file with certificate authorities that are trusted beside the system's (`STELE_CA_FILE`).
     pub ca_file: Option<PathBuf>,
 }
@@ -75,13 +78,13 @@ impl Proxy {
     /// # Errors
     /// The address or the store cannot be used.
     pub async fn bind(options: Options) -> Result<Self> {
-        let Options { target, listen, exposure, folder, ca_file } = options;
+        let Options { target, listen, exposure, folder, proxies, ca_file } = options;
         if exposure == Exposure::Loopback && !listen.ip().is_loopback() {
             return Err(Error::Exposed(listen));
         }
         let unusable = |cause| Error::Listen { address: listen, cause };
         let store = Store::open(&folder)?;
-        let upstream = Upstream::new(target, ca_file.as_deref())?;
+        let upstream = Upstream::new(target, &proxies, ca_file.as_deref())?;
         let listener = TcpListener::bind(listen).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;
         let target = &upstream.target;

@@ -62,6 +62,9 @@ struct Head {
     parameters: Map<String, Value>,
 }
 
+/// Segments that were read already, or why they could not be.
+type Known = HashMap<i64, Result<(Arc<[u8]>, Hash), String>>;
+
 type SegmentRow = (i64, Zone, String, Option<Mark>);
 
 /// The recorded requests of one folder.
@@ -192,7 +195,7 @@ impl Store {
             .map_err(failed)?;
         let mut rows = select.query([since.map_or(i64::MIN, |since| since.0)]).map_err(failed)?;
         let mut found = Recordings::default();
-        let mut known: HashMap<i64, Result<(Arc<[u8]>, Hash), String>> = HashMap::new();
+        let mut known = Known::new();
         while let Some(row) = rows.next().map_err(failed)? {
             let id: i64 = row.get(0).map_err(failed)?;
             let read = (|| -> Result<Recorded, String> {
@@ -216,7 +219,7 @@ impl Store {
         at: Millis,
         head: Head,
         rows: Vec<SegmentRow>,
-        known: &mut HashMap<i64, Result<(Arc<[u8]>, Hash), String>>,
+        known: &mut Known,
     ) -> Result<Recorded, String> {
         let mut segments = Vec::with_capacity(rows.len());
         for (segment, zone, label, mark) in rows {

@@ -86,13 +86,20 @@ impl Target {
         format!("http://{address}{}", self.path)
     }
 
+    /// The same for a client of OpenAI's wires. Where nothing but a host was given, it is taken without the version that
+    /// these clients want in it.
+    fn openai_base_url(&self, address: SocketAddr) -> String {
+        let own = self.base_url(address);
+        if self.path.is_empty() && self.wire.is_none() { format!("{own}/v1") } else { own }
+    }
+
     /// The variables that make common agents and SDKs send their requests to `address`.
     ///
     /// When only a URL was given, those of all wires are set, each in the form its SDKs take: without a version for
     /// Anthropic and Gemini, with it for OpenAI.
     #[must_use]
     pub fn environment(&self, address: SocketAddr) -> Vec<(String, String)> {
-        let own = self.base_url(address);
+        let own = self.openai_base_url(address);
         let unversioned = own.strip_suffix("/v1").unwrap_or(&own).to_owned();
         let fits = |wire: Wire| self.wire.is_none_or(|known| known == wire);
         let mut variables = Vec::new();
@@ -122,7 +129,7 @@ impl Target {
     /// What to write into the configuration of agents that take no variable, as text for people.
     #[must_use]
     pub fn configuration(&self, address: SocketAddr) -> String {
-        let own = self.base_url(address);
+        let own = self.openai_base_url(address);
         let fits = |wire: Wire| self.wire.is_none_or(|known| known == wire);
         let mut text = String::new();
         if fits(Wire::OpenaiResponses) {

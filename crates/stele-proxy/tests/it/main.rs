@@ -4,6 +4,7 @@ mod breaks;
 mod forward;
 mod odd;
 mod recorded;
+mod secure;
 mod store;
 mod support;
 mod verdicts;

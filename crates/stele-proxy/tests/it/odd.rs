@@ -230,6 +230,7 @@ fn commands_are_told_in_the_variables_of_their_vendor() {
     );
     assert_eq!(variables("gemini"), ["GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:8787"]);
     assert!(variables("zai").contains(&"ZAI_BASE_URL=http://127.0.0.1:8787/api/paas/v4".to_owned()));
+    assert_eq!(variables("http://127.0.0.1:9"), variables("http://127.0.0.1:9/v1"));
     let all = variables("http://127.0.0.1:9/v1");
     assert!(all.contains(&"ANTHROPIC_BASE_URL=http://127.0.0.1:8787".to_owned()), "{all:?}");
     assert!(all.contains(&"OPENAI_BASE_URL=http://127.0.0.1:8787/v1".to_owned()), "{all:?}");

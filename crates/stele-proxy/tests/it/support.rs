@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use stele_provider::Proxies;
 use stele_proxy::{Exposure, Notice, Options, Proxy, Recorded, Store, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,13 +29,18 @@ pub fn options(target: &str, folder: &Path) -> Options {
         listen: "127.0.0.1:0".parse().unwrap(),
         exposure: Exposure::Loopback,
         folder: folder.to_owned(),
+        proxies: Proxies::default(),
         ca_file: None,
     }
 }
 
 pub async fn proxy(target: &str) -> Running {
+    proxy_with(target, |options| options).await
+}
+
+pub async fn proxy_with(target: &str, change: impl FnOnce(Options) -> Options) -> Running {
     let folder = tempfile::tempdir().unwrap();
-    let proxy = Proxy::bind(options(target, folder.path())).await.unwrap();
+    let proxy = Proxy::bind(change(options(target, folder.path()))).await.unwrap();
     let address = proxy.address();
     let (stop, stopped) = oneshot::channel::<()>();
     let (sender, notices) = mpsc::unbounded_channel();

@@ -1,5 +1,6 @@
 //! Verdicts, conversations and sums.
 
+use proptest::prelude::*;
 use serde_json::json;
 use stele_core::{Micros, Usage, Wire};
 use stele_proxy::{Change, Judging, Recorded, Verdict, explain, list_price, report, simulate};
@@ -239,4 +240,61 @@ fn requests_without_marks_get_the_best_ones_in_a_simulation() {
         [recorded(1, 0, Wire::OpenaiChat, &body(1), Some(0)), recorded(2, 9, Wire::OpenaiChat, &body(3), Some(0))];
     let found = simulate(&requests, "anthropic", "claude-opus-5", None).unwrap();
     assert_eq!(found.requests[1].usage.cache_read, Some(tokens(&requests[0])));
+}
+
+/// A request whose history is a walk through a few messages, perhaps with another header.
+fn walk() -> impl Strategy<Value = (Vec<u8>, u8, bool, i64)> {
+    (prop::collection::vec(0_u8..4, 0..6), 0_u8..3, any::<bool>(), 0_i64..900)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn any_requests_can_be_judged(
+        walks in prop::collection::vec(walk(), 0..8), reads in prop::collection::vec(prop::option::of(0_u64..3_000), 8),
+        wire in prop::sample::select(Wire::ALL.to_vec()),
+    ) {
+        let requests: Vec<Recorded> = walks
+            .iter()
+            .zip(&reads)
+            .zip(1..)
+            .map(|(((messages, header, tools, seconds), read), id)| {
+                let text = |number: u8| format!("{number} {}", "words ".repeat(usize::from(number) * 200));
+                let messages: Vec<_> = messages
+                    .iter()
+                    .enumerate()
+                    .map(|(at, number)| {
+                        let role = if at % 2 == 0 { "user" } else { "assistant" };
+                        json!({"role": role, "content": text(*number), "parts": [{"text": text(*number)}]})
+                    })
+                    .collect();
+                let tools = if *tools { vec![json!({"name": "t", "description": text(*header)})] } else { Vec::new() };
+                let body = json!({
+                    "model": format!("m{}", header / 2), "messages": messages, "input": messages, "contents": messages,
+                    "system": text(*header), "tools": tools, "cache_control": {"type": "ephemeral"},
+                });
+                recorded(id, *seconds, wire, &body, *read)
+            })
+            .collect();
+        let judging = Judging::default();
+        let found = report(&requests, &judging);
+        let mut listed: Vec<u64> =
+            found.conversations.iter().flat_map(|conversation| conversation.requests.iter().map(|line| line.id)).collect();
+        prop_assert_eq!(listed.len() as u64 + found.side.requests, requests.len() as u64);
+        listed.sort_unstable();
+        listed.dedup();
+        prop_assert_eq!(listed.len() as u64 + found.side.requests, requests.len() as u64, "each once");
+        for line in found.conversations.iter().flat_map(|conversation| &conversation.requests) {
+            prop_assert!(line.shared_bytes <= line.prompt_bytes);
+            prop_assert!(line.predicted.unwrap() <= line.input.unwrap().max(line.shared_tokens) + 128);
+            let explanation = explain(&requests, line.id, &judging).unwrap();
+            prop_assert_eq!(&explanation.verdict, &line.verdict, "later requests change no verdict");
+        }
+        for vendor in ["anthropic", "openai", "deepseek", "gemini", "prefix"] {
+            let simulated = simulate(&requests, vendor, "m", None).unwrap();
+            let inputs: u64 = requests.iter().map(|request| request.usage.unwrap().input().unwrap()).sum();
+            prop_assert_eq!(simulated.usage.input().unwrap_or(0), inputs, "{}", vendor);
+        }
+    }
 }
