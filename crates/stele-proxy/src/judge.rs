@@ -138,6 +138,8 @@ pub(crate) fn judge(requests: &[&Recorded], judging: &Judging<'_>) -> Vec<Judged
         let rules = judging.rules(request);
         let asked = Asked { index, request, chain: &lineage.chains[index], rules: &rules, all: requests };
         let read = cache.ask(&asked);
+        // What is read cannot be more than there is, however another request's tokens were counted.
+        let read = Read { tokens: request.input().map_or(read.tokens, |input| read.tokens.min(input)), ..read };
         judged.push(one(requests, request, place, rules, read, judging));
     }
     judged

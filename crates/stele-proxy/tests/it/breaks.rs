@@ -221,7 +221,7 @@ fn a_mark_that_changed_a_shape() {
             } else {
                 json!(text)
             };
-            json!({"role": if index % 2 == 0 { "user" } else { "assistant" }, "content": content})
+            json!({"role": if index.is_multiple_of(2) { "user" } else { "assistant" }, "content": content})
         };
         let mut messages = vec![json!({"role": "system", "content": "You are an agent. ".repeat(200)})];
         messages.extend((0..count).map(message));

@@ -287,13 +287,13 @@ proptest! {
         prop_assert_eq!(listed.len() as u64 + found.side.requests, requests.len() as u64, "each once");
         for line in found.conversations.iter().flat_map(|conversation| &conversation.requests) {
             prop_assert!(line.shared_bytes <= line.prompt_bytes);
-            prop_assert!(line.predicted.unwrap() <= line.input.unwrap().max(line.shared_tokens) + 128);
+            prop_assert!(line.predicted.unwrap() <= line.input.unwrap_or(u64::MAX));
             let explanation = explain(&requests, line.id, &judging).unwrap();
             prop_assert_eq!(&explanation.verdict, &line.verdict, "later requests change no verdict");
         }
         for vendor in ["anthropic", "openai", "deepseek", "gemini", "prefix"] {
             let simulated = simulate(&requests, vendor, "m", None).unwrap();
-            let inputs: u64 = requests.iter().map(|request| request.usage.unwrap().input().unwrap()).sum();
+            let inputs: u64 = requests.iter().map(|request| request.usage.and_then(|usage| usage.input()).unwrap_or(0)).sum();
             prop_assert_eq!(simulated.usage.input().unwrap_or(0), inputs, "{}", vendor);
         }
     }
