@@ -123,7 +123,8 @@ impl Asked<'_> {
     }
 
     fn tokens(&self, k: usize) -> u64 {
-        self.request.tokens(self.chain.bytes.get(k).copied().unwrap_or(0))
+        let bytes = |k: usize| self.chain.bytes.get(k).copied().unwrap_or(0);
+        self.request.tokens_of(bytes(k), bytes(self.chain.len()))
     }
 }
 

@@ -135,15 +135,15 @@ impl Tracer<'_> {
                 ))
             })
         };
+        let first = request.segments.iter().position(|segment| segment.zone == Zone::History);
+        let header = first.unwrap_or(request.segments.len());
         // By its beginning: it goes into the history of one of the conversation's requests.
         let by_prefix = candidates()
             .map(|(at, conversation, _)| {
                 let longest = conversation.members.iter().rev().take(COMPARED).map(|member| {
                     let shared = self.plain[index].shared(&self.plain[*member]);
-                    let history =
-                        request.segments[..shared].iter().filter(|segment| segment.zone == Zone::History).count();
                     let needed = if self.requests[*member].model == request.model { 1 } else { 2 };
-                    (history >= needed).then_some(shared)
+                    (shared >= header + needed).then_some(shared)
                 });
                 (longest.flatten().max(), at)
             })

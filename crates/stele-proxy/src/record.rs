@@ -106,8 +106,14 @@ impl Recorded {
     /// Tokens of so many bytes of this prompt: by the provider's own count, else 3.6 bytes a token.
     #[must_use]
     pub(crate) fn tokens(&self, bytes: u64) -> u64 {
+        self.tokens_of(bytes, self.prompt_bytes())
+    }
+
+    /// The same, where the bytes of the whole prompt have been counted already.
+    #[must_use]
+    pub(crate) fn tokens_of(&self, bytes: u64, prompt_bytes: u64) -> u64 {
         match self.input() {
-            Some(input) => scale(bytes, input, self.prompt_bytes().max(1)),
+            Some(input) => scale(bytes, input, prompt_bytes.max(1)),
             None => scale(bytes, 10, 36),
         }
     }
