@@ -143,7 +143,7 @@ impl Cache {
     pub(crate) fn ask(&mut self, asked: &Asked<'_>) -> Read {
         let read = match asked.rules.mechanism {
             Mechanism::Marks => self.read_marks(asked),
-            Mechanism::Units => self.read_longest(asked, false),
+            Mechanism::Breakpoints | Mechanism::Units => self.read_longest(asked, false),
             Mechanism::Prefix => self.read_longest(asked, true),
         };
         if asked.request.is_answered() {
@@ -218,6 +218,17 @@ impl Cache {
                     if asked.tokens(index + 1) >= asked.rules.cache.minimum {
                         self.insert(asked, index + 1, asked.rules.lifetime(Some(mark), asked.request));
                     }
+                }
+            }
+            Mechanism::Breakpoints => {
+                let lifetime = asked.rules.lifetime(None, asked.request);
+                for (index, segment) in asked.segments().iter().enumerate() {
+                    if segment.mark.is_some() {
+                        self.insert(asked, index + 1, lifetime);
+                    }
+                }
+                if !asked.rules.needs_marks(asked.request) {
+                    self.insert(asked, end, lifetime);
                 }
             }
             Mechanism::Units => {

@@ -182,7 +182,7 @@ fn one(
         (Some(0), Some(_)) if read.unready > 0 => Verdict::Concurrent,
         (Some(0), Some(_)) if read.expired > 0 => Verdict::Expired,
         (Some(0), Some(_)) if shared_tokens < rules.cache.minimum => Verdict::BelowMinimum,
-        (Some(0), Some(_)) if rules.mechanism == Mechanism::Marks => Verdict::NotMarked,
+        (Some(0), Some(_)) if rules.needs_marks(request) => Verdict::NotMarked,
         (Some(0), Some(_)) if shared_tokens <= rules.tolerance(0) => Verdict::First,
         (Some(_), Some(0)) => Verdict::Unexplained,
         (Some(_), Some(_)) => Verdict::Partial,
@@ -220,7 +220,7 @@ fn outlived(rules: &Rules, earlier: &Recorded, request: &Recorded) -> bool {
 
 /// Tokens of a request that a later one can read when it extends it.
 fn cacheable(rules: &Rules, request: &Recorded) -> u64 {
-    if rules.mechanism != Mechanism::Marks {
+    if !rules.needs_marks(request) {
         return rules.floor(request.tokens(request.prompt_bytes()));
     }
     let Some(last) = request.segments.iter().rposition(|segment| segment.mark.is_some()) else { return 0 };

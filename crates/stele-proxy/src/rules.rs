@@ -16,6 +16,8 @@ use crate::target;
 pub enum Mechanism {
     /// The prompt up to a mark that the client set, looking back from the marks of the new request.
     Marks,
+    /// An earlier prompt up to its end, or up to a mark in it.
+    Breakpoints,
     /// A whole earlier prompt, or what two earlier prompts had in common.
     Units,
     /// Whatever is shared.
@@ -61,6 +63,8 @@ struct Row {
     name: String,
     mechanism: Mechanism,
     #[serde(default)]
+    models: Vec<String>,
+    #[serde(default)]
     hosts: Vec<String>,
     wire: Option<Wire>,
     #[serde(default)]
@@ -87,24 +91,33 @@ const RULES_TOML: &str = include_str!("rules.toml");
 static ROWS: LazyLock<Vec<Row>> =
     LazyLock::new(|| toml::from_str(RULES_TOML).map(|sheet: Sheet| sheet.rules).unwrap_or_default());
 
+impl Row {
+    fn is_for(&self, model: &str) -> bool {
+        self.models.is_empty() || self.models.iter().any(|start| model.starts_with(start.as_str()))
+    }
+}
+
 /// The rules that a vendor of this name has for a model.
 #[must_use]
 pub fn rules_named(name: &str, model: &str) -> Option<Rules> {
-    ROWS.iter().find(|row| row.name == name).map(|row| rules(row, model))
+    ROWS.iter().find(|row| row.name == name && row.is_for(model)).map(|row| rules(row, model))
 }
 
 /// The names that [`rules_named`] knows.
 #[must_use]
 pub fn rule_names() -> Vec<&'static str> {
-    ROWS.iter().map(|row| row.name.as_str()).collect()
+    let mut names: Vec<&str> = ROWS.iter().map(|row| row.name.as_str()).collect();
+    names.dedup();
+    names
 }
 
 /// The rules of the endpoint that a request went to: its host's, else those of the wire's own vendor.
 #[must_use]
 pub fn rules_of(wire: Wire, base_url: &str, model: &str) -> Rules {
     let host = target::host(base_url);
-    let by_host = ROWS.iter().find(|row| row.hosts.iter().any(|known| Some(known.as_str()) == host.as_deref()));
-    let by_wire = || ROWS.iter().find(|row| row.wire == Some(wire));
+    let find = |fits: &dyn Fn(&Row) -> bool| ROWS.iter().find(|row| row.is_for(model) && fits(row));
+    let by_host = find(&|row| row.hosts.iter().any(|known| Some(known.as_str()) == host.as_deref()));
+    let by_wire = || find(&|row| row.wire == Some(wire));
     by_host.or_else(by_wire).map_or_else(unknown, |row| rules(row, model))
 }
 
@@ -144,6 +157,14 @@ impl Rules {
         // OpenAI, prompt caching, 2026-11: "24h" asks for the longer retention.
         let asked = request.parameters.get("prompt_cache_retention").and_then(|value| value.as_str()) == Some("24h");
         if mark == Some(Mark::Hour) || asked { self.long_lifetime_ms } else { self.cache.lifetime_ms }
+    }
+
+    /// Whether nothing of a request is cached without a mark (OpenAI, prompt caching, 2026-11: in the mode "explicit").
+    #[must_use]
+    pub(crate) fn needs_marks(&self, request: &Recorded) -> bool {
+        let options = request.parameters.get("prompt_cache_options");
+        let explicit = options.and_then(|options| options.get("mode")?.as_str()) == Some("explicit");
+        self.mechanism == Mechanism::Marks || self.mechanism == Mechanism::Breakpoints && explicit
     }
 
     /// The usage of a request of so many input tokens of which some are read, under these rules.
@@ -198,6 +219,8 @@ mod tests {
         assert_eq!(name(Wire::OpenaiChat, "https://api.deepseek.com"), "deepseek");
         assert_eq!(name(Wire::OpenaiChat, "http://127.0.0.1:8080/v1"), "prefix");
         assert_eq!(name(Wire::AnthropicMessages, "https://gateway.example"), "anthropic");
+        let mechanism = |model: &str| rules_of(Wire::OpenaiChat, "https://api.openai.com/v1", model).mechanism;
+        assert_eq!((mechanism("gpt-6.2-sol"), mechanism("gpt-5.1")), (Mechanism::Breakpoints, Mechanism::Prefix));
         let haiku = rules_of(Wire::AnthropicMessages, "https://api.anthropic.com", "claude-haiku-4-5");
         assert_eq!((haiku.cache.minimum, haiku.cache.lifetime_ms), (4_096, Some(300_000)));
     }

@@ -83,6 +83,36 @@ fn without_marks_nothing_is_cached_where_marks_are_needed() {
 }
 
 #[test]
+fn breakpoints_are_read_whole_or_not_at_all() {
+    let body = |system: &str, count: usize, mode: &str| {
+        let mut messages = vec![
+            json!({"role": "system", "content": "You are an agent. ".repeat(300)}),
+            json!({"role": "user", "content": system}),
+        ];
+        messages.extend(
+            (0..count).map(|index| json!({"role": "assistant", "content": format!("{index} {}", "word ".repeat(300))})),
+        );
+        json!({"model": "gpt-6.2-sol", "messages": messages, "prompt_cache_options": {"mode": mode}})
+    };
+    let request = |id, body| recorded(id, id as i64 * 1_000, Wire::OpenaiChat, &body, Some(0));
+    let predicted = |requests: &[Recorded]| {
+        report(requests, &Judging::default())
+            .conversations
+            .iter()
+            .flat_map(|found| &found.requests)
+            .map(|line| line.predicted.unwrap())
+            .collect::<Vec<_>>()
+    };
+    let first = request(1, body("a", 1, "implicit"));
+    // The whole earlier prompt, 1,000 seconds later; of one that was left, nothing.
+    assert_eq!(predicted(&[first.clone(), request(2, body("a", 2, "implicit"))]), [0, tokens(&first)]);
+    assert_eq!(predicted(&[first.clone(), request(2, body("b", 2, "implicit"))]), [0, 0]);
+    assert_eq!(predicted(&[first, request(3, body("a", 2, "implicit"))]), [0, 0], "after half an hour");
+    let explicit = [request(1, body("a", 1, "explicit")), request(2, body("a", 2, "explicit"))];
+    verdicts(&explicit, &[Verdict::First, Verdict::NotMarked]);
+}
+
+#[test]
 fn more_blocks_than_the_provider_looks_back_over_are_read_from_the_mark_before() {
     let mut after = next(anthropic());
     let many: Vec<_> = (0..30).map(|index| json!({"type": "text", "text": format!("note {index}")})).collect();
@@ -213,7 +243,11 @@ fn the_same_requests_are_counted_by_another_vendors_rules() {
             ..Usage::default()
         }
     );
-    assert_eq!(openai.requests[1].usage.cache_read, Some(inputs[0] / 128 * 128));
+    assert_eq!(openai.requests[1].usage.cache_read, Some(inputs[0]));
+    // Older models: steps of 128, and writes are free.
+    let older = simulate(&requests, "openai", "gpt-5", None).unwrap();
+    assert_eq!(older.requests[1].usage.cache_read, Some(inputs[0] / 128 * 128));
+    assert_eq!(older.requests[1].usage.fresh, Some(inputs[1] - inputs[0] / 128 * 128));
     assert_eq!(openai.cost.unwrap().0, openai.requests.iter().map(|request| request.cost.unwrap().0).sum::<u64>());
     let price = stele_provider::list_price("claude-opus-5").map(|row| row.price);
     let own = simulate(&requests, "anthropic", "claude-opus-5", price).unwrap();
