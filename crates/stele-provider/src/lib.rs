@@ -24,7 +24,7 @@ pub use decode::{Answer, AnswerBlock, Decoder, Delta, http_failure};
 pub use encode::{Body, Encoder, Item, revision};
 pub use http::{Client, ClientSettings};
 pub use local::{Found, probe, probe_local};
-pub use proxy::Proxies;
+pub use proxy::{Hop, Proxies};
 pub use route::{
     CacheConfig, KeySource, LocalServer, Marks, Route, RouteConfig, RouteError, Vendor, dialect, local_servers, routes,
     vendors,

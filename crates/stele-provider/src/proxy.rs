@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
+use crate::Secret;
+
 /// The proxies of an environment: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, each also
 /// in lower case, which wins.
 ///
@@ -56,7 +58,37 @@ enum Exception {
     },
 }
 
+/// A proxy of the network, as a connection needs it that is not made by [`Client`](crate::Client).
+#[derive(Clone, Debug)]
+pub struct Hop {
+    /// The host, without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// True when the proxy itself is spoken to over TLS.
+    pub secure: bool,
+    /// User name and password, joined by a colon, each percent-encoded as the variable has them.
+    pub user: Option<Secret>,
+    /// What people are told: the address and the variable that set it, never the user.
+    pub shown: String,
+}
+
 impl Proxies {
+    /// The proxy that a connection to a URL goes through; `None` when it goes there directly, or the URL is none.
+    #[must_use]
+    pub fn hop(&self, url: &str) -> Option<Hop> {
+        let route = self.route(&Url::parse(url).ok()?)?;
+        let user = (!route.url.username().is_empty())
+            .then(|| Secret::new(&format!("{}:{}", route.url.username(), route.url.password().unwrap_or_default())));
+        Some(Hop {
+            host: route.url.host_str()?.trim_matches(['[', ']']).to_owned(),
+            port: route.url.port_or_known_default()?,
+            secure: route.url.scheme() == "https",
+            user,
+            shown: route.to_string(),
+        })
+    }
+
     /// Reads the variables.
     ///
     /// # Errors
@@ -172,6 +204,16 @@ mod tests {
         assert_eq!(route.to_string(), "the proxy http://one:1 that HTTPS_PROXY sets");
         let route = both.route(&Url::parse("http://api.example.com").unwrap()).unwrap();
         assert_eq!(route.to_string(), "the proxy http://two:2 that HTTP_PROXY sets");
+    }
+
+    #[test]
+    fn a_hop_says_where_to_connect_and_hides_its_user() {
+        let proxies = proxies(&[("HTTPS_PROXY", "http://u%40x:p@[::1]:3128")]).unwrap();
+        let hop = proxies.hop("https://api.example.com/v1").unwrap();
+        assert_eq!((hop.host.as_str(), hop.port, hop.secure), ("::1", 3128, false));
+        assert_eq!(hop.user.as_ref().map(Secret::expose), Some("u%40x:p"));
+        assert!(!format!("{hop:?}").contains("u%40x"), "{hop:?}");
+        assert!(proxies.hop("http://api.example.com").is_none() && proxies.hop("nonsense").is_none());
     }
 
     #[test]

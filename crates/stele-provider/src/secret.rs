@@ -12,7 +12,8 @@ impl Secret {
     }
 
     /// The credential itself, for the one header it belongs in.
-    pub(crate) fn expose(&self) -> &str {
+    #[must_use]
+    pub fn expose(&self) -> &str {
         secrecy::ExposeSecret::expose_secret(&self.0)
     }
 }

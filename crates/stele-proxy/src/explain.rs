@@ -1,0 +1,147 @@
+//! `cache explain`: why a request read less than it could have, with the two requests side by side at the break.
+
+use serde::Serialize;
+use stele_core::{Micros, Zone};
+
+use crate::change::{self, Change};
+use crate::emulate::common_prefix;
+use crate::judge::{Judging, Verdict, in_order, judge};
+use crate::record::Recorded;
+
+/// Bytes that are shown before a break, and after it.
+const BEFORE: usize = 48;
+const AFTER: usize = 96;
+
+/// Why a request read what it read.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// The request.
+    pub request: u64,
+    /// The verdict on it.
+    pub verdict: Verdict,
+    /// The earlier request that it was compared with; absent when there was none.
+    pub earlier: Option<u64>,
+    /// Whether the two belong to one conversation; else the earlier one is another's that begins alike.
+    pub same_conversation: bool,
+    /// Milliseconds between the two.
+    pub gap_ms: Option<u64>,
+    /// Milliseconds that an entry lives at least, where that is known.
+    pub lifetime_ms: Option<u64>,
+    /// Bytes that the two share.
+    pub shared_bytes: u64,
+    /// Where they part; absent when the later one extends the earlier one.
+    pub parting: Option<Parting>,
+    /// What kind of change parts them, or makes the cache miss although the prompt is whole.
+    pub change: Option<Change>,
+    /// Tokens that should have been read.
+    pub predicted: Option<u64>,
+    /// Tokens that were.
+    pub reported: Option<u64>,
+    /// Tokens that could have been read and were not.
+    pub lost: u64,
+    /// What that cost more, when it is known.
+    pub lost_cost: Option<Micros>,
+}
+
+/// Where two requests part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Parting {
+    /// What the segment is called in the later request.
+    pub segment: String,
+    /// The part of the prompt.
+    pub zone: Zone,
+    /// Its position, from 0.
+    pub index: usize,
+    /// Offset of the first byte that differs, in the segment.
+    pub offset: u64,
+    /// The earlier request around it.
+    pub before: Excerpt,
+    /// The later request around it.
+    pub after: Excerpt,
+}
+
+/// Some text around an offset. What is no UTF-8 is shown as U+FFFD.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Excerpt {
+    /// What both have before it.
+    pub shared: String,
+    /// What follows.
+    pub differs: String,
+}
+
+/// Explains one of some recorded requests, which may come in any order; `None` when there is no such id.
+#[must_use]
+pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<Explanation> {
+    let requests = in_order(requests);
+    let at = requests.iter().position(|request| request.id == id)?;
+    let (request, judged) = (requests[at], judge(&requests[..=at], judging).pop()?);
+    let reference = judged.place.reference;
+    let earlier = reference.and_then(|reference| requests.get(reference.index).copied());
+    let parting = reference.zip(earlier).and_then(|(reference, earlier)| parting(earlier, request, reference.segments));
+    let change = judged.change.or_else(|| {
+        // Nothing left the prefix: a parameter, or for a new conversation what parts it from the other one.
+        let (reference, earlier) = reference.zip(earlier)?;
+        let wanted = judged.verdict.is_miss() || !reference.same_conversation;
+        change::classify(earlier, request, reference.segments).filter(|_| wanted)
+    });
+    Some(Explanation {
+        request: id,
+        verdict: judged.verdict,
+        earlier: earlier.map(|earlier| earlier.id),
+        same_conversation: reference.is_some_and(|reference| reference.same_conversation),
+        gap_ms: earlier.and_then(|earlier| u64::try_from(request.at.0 - earlier.at.0).ok()),
+        lifetime_ms: earlier.and_then(|earlier| {
+            let mark = earlier.segments.iter().filter_map(|segment| segment.mark).next_back();
+            judged.rules.lifetime(mark, earlier)
+        }),
+        shared_bytes: reference.map_or(0, |reference| reference.bytes),
+        parting,
+        change,
+        predicted: judged.predicted,
+        reported: request.usage.and_then(|usage| usage.cache_read),
+        lost: judged.lost,
+        lost_cost: judged.lost_cost,
+    })
+}
+
+fn parting(earlier: &Recorded, later: &Recorded, index: usize) -> Option<Parting> {
+    let (before, after) = (earlier.segments.get(index)?, later.segments.get(index)?);
+    let offset = common_prefix(&before.bytes, &after.bytes);
+    Some(Parting {
+        segment: after.label.clone(),
+        zone: after.zone,
+        index,
+        offset: offset as u64,
+        before: excerpt(&before.bytes, offset),
+        after: excerpt(&after.bytes, offset),
+    })
+}
+
+fn excerpt(bytes: &[u8], at: usize) -> Excerpt {
+    // A character that both begin alike is shown whole on the side that differs.
+    let inside = |offset: usize| bytes.get(offset).is_some_and(|byte| byte & 0xc0 == 0x80);
+    let at = (at.saturating_sub(3)..=at).rev().find(|offset| !inside(*offset)).unwrap_or(at);
+    let from = (at.saturating_sub(BEFORE)..=at).find(|offset| !inside(*offset)).unwrap_or(at);
+    let end = bytes.len().min(at + AFTER);
+    let to = (end.saturating_sub(3)..=end).rev().find(|offset| !inside(*offset)).unwrap_or(end).max(at);
+    let text =
+        |range: std::ops::Range<usize>| String::from_utf8_lossy(bytes.get(range).unwrap_or_default()).into_owned();
+    Excerpt { shared: text(from..at), differs: text(at..to) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn an_excerpt_keeps_characters_whole(text in "[aé🙂]{0,80}", other in "[aé🙂]{0,80}") {
+            let at = common_prefix(text.as_bytes(), other.as_bytes());
+            let excerpt = excerpt(text.as_bytes(), at);
+            let joined = format!("{}{}", excerpt.shared, excerpt.differs);
+            prop_assert!(text.contains(&joined));
+        }
+    }
+}

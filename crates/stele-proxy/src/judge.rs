@@ -1,0 +1,257 @@
+//! What each request should have read from the cache, what was reported, and the verdict.
+
+use serde::Serialize;
+use stele_core::{Micros, Price, Zone};
+
+use crate::change::{self, Change};
+use crate::emulate::{Asked, Cache, Read, invalidating};
+use crate::lineage::{Kind, Lineage, Place, Reference};
+use crate::prompt::Context;
+use crate::record::{Recorded, scale};
+use crate::rules::{Mechanism, Rules, rules_named, rules_of};
+
+/// What judgements need to be told.
+#[derive(Clone, Copy)]
+pub struct Judging<'a> {
+    /// The rules to judge by, by name, where the endpoint's host does not tell: a gateway, a scripted server.
+    pub rules: Option<&'a str>,
+    /// What a request's model costs; `None` when it is unpriced.
+    pub price: &'a dyn Fn(&Recorded) -> Option<Price>,
+}
+
+impl Default for Judging<'_> {
+    /// The rules of each endpoint's host, and list prices.
+    fn default() -> Self {
+        Self { rules: None, price: &list_price }
+    }
+}
+
+impl std::fmt::Debug for Judging<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Judging").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+impl Judging<'_> {
+    fn rules(&self, request: &Recorded) -> Rules {
+        let named = self.rules.and_then(|name| rules_named(name, &request.model));
+        named.unwrap_or_else(|| rules_of(request.wire, &request.base_url, &request.model))
+    }
+}
+
+/// The list price of a request's model.
+#[must_use]
+pub fn list_price(request: &Recorded) -> Option<Price> {
+    stele_provider::list_price(&request.model).map(|row| row.price)
+}
+
+/// What to make of a request's cache figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing that could have been read was sent before.
+    First,
+    /// What was predicted was read, or more.
+    Hit,
+    /// Less was read than predicted.
+    Partial,
+    /// What is shared is shorter than the endpoint caches.
+    BelowMinimum,
+    /// The entry had outlived its lifetime.
+    Expired,
+    /// A declared cut stands before this request.
+    Cut {
+        /// Its reason.
+        reason: String,
+    },
+    /// The request leaves the one it extends.
+    Broken {
+        /// The segment that differs.
+        segment: String,
+    },
+    /// On a wire whose cache needs marks, none stands where it could be read.
+    NotMarked,
+    /// It was sent before the answer to the request that it shares most with had begun.
+    Concurrent,
+    /// The provider reported no cached tokens.
+    NotReported,
+    /// Nothing known explains it.
+    Unexplained,
+}
+
+impl Verdict {
+    /// The name, as in JSON.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Hit => "hit",
+            Self::Partial => "partial",
+            Self::BelowMinimum => "below_minimum",
+            Self::Expired => "expired",
+            Self::Cut { .. } => "cut",
+            Self::Broken { .. } => "broken",
+            Self::NotMarked => "not_marked",
+            Self::Concurrent => "concurrent",
+            Self::NotReported => "not_reported",
+            Self::Unexplained => "unexplained",
+        }
+    }
+
+    /// True when less was read than the conversation would have allowed.
+    #[must_use]
+    pub fn is_miss(&self) -> bool {
+        !matches!(self, Self::First | Self::Hit | Self::BelowMinimum | Self::NotReported)
+    }
+}
+
+/// One request, judged.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    pub(crate) place: Place,
+    pub(crate) rules: Rules,
+    /// Absent where the prompt is not all there.
+    pub(crate) predicted: Option<u64>,
+    pub(crate) verdict: Verdict,
+    /// The segment at which it leaves the request that it extends.
+    pub(crate) leaves_at: Option<usize>,
+    pub(crate) change: Option<Change>,
+    /// Tokens that an unbroken prefix would have read and this request did not.
+    pub(crate) lost: u64,
+    pub(crate) lost_cost: Option<Micros>,
+    pub(crate) cost: Option<Micros>,
+}
+
+/// The requests in the order in which they were sent.
+pub(crate) fn in_order(requests: &[Recorded]) -> Vec<&Recorded> {
+    let mut sorted: Vec<&Recorded> = requests.iter().collect();
+    sorted.sort_by_key(|request| (request.at, request.id));
+    sorted
+}
+
+/// Judges requests that are in order.
+pub(crate) fn judge(requests: &[&Recorded], judging: &Judging<'_>) -> Vec<Judged> {
+    let lineage = Lineage::trace(requests);
+    let mut cache = Cache::default();
+    let mut judged = Vec::with_capacity(requests.len());
+    for (index, (request, place)) in requests.iter().zip(lineage.places).enumerate() {
+        let rules = judging.rules(request);
+        let asked = Asked { index, request, chain: &lineage.chains[index], rules: &rules, all: requests };
+        let read = cache.ask(&asked);
+        // What is read cannot be more than there is, however another request's tokens were counted.
+        let read = Read { tokens: request.input().map_or(read.tokens, |input| read.tokens.min(input)), ..read };
+        judged.push(one(requests, request, place, rules, read, judging));
+    }
+    judged
+}
+
+fn one(
+    requests: &[&Recorded],
+    request: &Recorded,
+    place: Place,
+    rules: Rules,
+    read: Read,
+    judging: &Judging<'_>,
+) -> Judged {
+    let whole = request.context == Context::Whole;
+    let earlier =
+        place.reference.and_then(|reference| requests.get(reference.index).map(|earlier| (reference, *earlier)));
+    let unbroken = earlier
+        .filter(|(reference, _)| reference.same_conversation)
+        .map_or(0, |(_, earlier)| if outlived(&rules, earlier, request) { 0 } else { cacheable(&rules, earlier) });
+    let reported = request.usage.and_then(|usage| usage.cache_read);
+    let missing = unbroken.saturating_sub(reported.unwrap_or(read.tokens));
+    let leaves_at = earlier.and_then(|(reference, earlier)| leaves_at(&reference, earlier, request, &rules));
+    let change = earlier
+        .zip(leaves_at)
+        .and_then(|((reference, earlier), _)| change::classify(earlier, request, reference.segments));
+    let broken = leaves_at.filter(|_| missing > rules.tolerance(unbroken));
+    let predicted = whole.then_some(read.tokens);
+    let shared_tokens = earlier.map_or(0, |(reference, earlier)| earlier.tokens(reference.bytes));
+    let near = |predicted: u64, reported: u64| reported + rules.tolerance(predicted) >= predicted;
+    let verdict = match (predicted, reported) {
+        _ if request.cut.is_some() => Verdict::Cut { reason: request.cut.clone().unwrap_or_default() },
+        _ if broken.is_some() => {
+            let segment = broken.and_then(|at| request.segments.get(at).or_else(|| request.segments.last()));
+            Verdict::Broken { segment: segment.map_or_else(String::new, |segment| segment.label.clone()) }
+        }
+        (_, Some(reported)) if reported > 0 && near(predicted.unwrap_or(0), reported) => Verdict::Hit,
+        _ if earlier.is_none() && whole => Verdict::First,
+        (_, None) => Verdict::NotReported,
+        (None, Some(_)) => Verdict::Unexplained,
+        (Some(0), Some(_)) if read.unready > 0 => Verdict::Concurrent,
+        (Some(0), Some(_)) if read.expired > 0 => Verdict::Expired,
+        (Some(0), Some(_)) if shared_tokens < rules.cache.minimum => Verdict::BelowMinimum,
+        (Some(0), Some(_)) if rules.needs_marks(request) => Verdict::NotMarked,
+        (Some(0), Some(_)) if shared_tokens <= rules.tolerance(0) => Verdict::First,
+        (Some(_), Some(0)) => Verdict::Unexplained,
+        (Some(_), Some(_)) => Verdict::Partial,
+    };
+    // What a request outside a broken prefix lost is told against the prediction.
+    let lost = match verdict {
+        Verdict::Broken { .. } => missing,
+        Verdict::Partial | Verdict::Unexplained => read.tokens.saturating_sub(reported.unwrap_or(0)),
+        _ => 0,
+    };
+    let price = (judging.price)(request);
+    let cost = price.zip(request.usage).and_then(|(price, usage)| price.of(&usage));
+    let lost_cost = if lost == 0 { Some(Micros(0)) } else { price.and_then(|price| extra_cost(&rules, &price, lost)) };
+    Judged { place, rules, predicted, verdict, leaves_at, change, lost, lost_cost, cost }
+}
+
+/// The segment at which a request leaves the one it extends: where the prompts part, or where a parameter makes what is
+/// cached of the messages useless.
+fn leaves_at(reference: &Reference, earlier: &Recorded, request: &Recorded, rules: &Rules) -> Option<usize> {
+    if reference.broken {
+        return Some(reference.segments);
+    }
+    let keyed = rules.mechanism == Mechanism::Marks && reference.same_conversation;
+    if !keyed || invalidating(earlier) == invalidating(request) {
+        return None;
+    }
+    request.segments.iter().position(|segment| segment.zone == Zone::History)
+}
+
+fn outlived(rules: &Rules, earlier: &Recorded, request: &Recorded) -> bool {
+    let mark = earlier.segments.iter().filter_map(|segment| segment.mark).next_back();
+    let idle = u64::try_from(request.at.0.saturating_sub(earlier.at.0)).unwrap_or(0);
+    rules.lifetime(mark, earlier).is_some_and(|lifetime| idle > lifetime)
+}
+
+/// Tokens of a request that a later one can read when it extends it.
+fn cacheable(rules: &Rules, request: &Recorded) -> u64 {
+    if !rules.needs_marks(request) {
+        return rules.floor(request.tokens(request.prompt_bytes()));
+    }
+    let Some(last) = request.segments.iter().rposition(|segment| segment.mark.is_some()) else { return 0 };
+    let bytes: u64 = request.segments.iter().take(last + 1).map(|segment| segment.bytes.len() as u64).sum();
+    rules.floor(request.tokens(bytes))
+}
+
+/// What so many tokens cost more than they would have, had they been read.
+pub(crate) fn extra_cost(rules: &Rules, price: &Price, tokens: u64) -> Option<Micros> {
+    let paid = rules.usage(1, 0, writes(rules, price), None);
+    let paid = if paid.cache_write_5m.is_some() {
+        price.cache_write_5m
+    } else if paid.cache_write.is_some() {
+        price.cache_write
+    } else {
+        price.input
+    };
+    let more = paid?.checked_sub(price.cache_read?)?;
+    Some(Micros(scale(tokens, more, 1_000_000)))
+}
+
+/// Whether what is not read is written to the cache at a price of its own.
+pub(crate) fn writes(rules: &Rules, price: &Price) -> bool {
+    match rules.write {
+        crate::rules::WriteBucket::None => false,
+        crate::rules::WriteBucket::FiveMinutes => true,
+        crate::rules::WriteBucket::Unnamed => price.cache_write.is_some(),
+    }
+}
+
+/// True for the requests of which a report has a line.
+pub(crate) fn is_line(request: &Recorded, judged: &Judged) -> bool {
+    request.is_answered() && judged.place.kind == Kind::Main
+}

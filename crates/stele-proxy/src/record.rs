@@ -1,0 +1,125 @@
+//! A request as it was recorded: what the analyses take.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use stele_core::{BodyDigest, Millis, Usage, Wire};
+
+use crate::prompt::{Context, Segment};
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The answer was passed on to its end.
+    Whole,
+    /// The client left before.
+    ClientLeft,
+    /// The server's answer broke off.
+    ServerBroke,
+    /// No answer could be had.
+    Unreachable,
+}
+
+impl Ending {
+    /// The name in the store and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "whole",
+            Self::ClientLeft => "client_left",
+            Self::ServerBroke => "server_broke",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One model request with what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recorded {
+    /// Its number, unique in its store and growing with time.
+    pub id: u64,
+    /// When it began to arrive.
+    pub at: Millis,
+    /// Milliseconds from then to the first byte of the answer's head.
+    pub first_byte_ms: Option<u64>,
+    /// Milliseconds from then to the end.
+    pub total_ms: Option<u64>,
+    /// The protocol.
+    pub wire: Wire,
+    /// Scheme, host and port of the server, with the path before the wire's own.
+    pub base_url: String,
+    /// The model that was asked.
+    pub model: String,
+    /// What the client calls itself (`user-agent`).
+    pub agent: Option<String>,
+    /// The answer's status.
+    pub status: Option<u16>,
+    /// How the exchange ended.
+    pub ending: Ending,
+    /// Hash and length of the body as it was sent, content encoding included.
+    pub body: BodyDigest,
+    /// The prompt.
+    pub segments: Vec<Segment>,
+    /// What is not prompt.
+    pub parameters: Map<String, Value>,
+    /// Whether all of the prompt is here.
+    pub context: Context,
+    /// What the provider reported.
+    pub usage: Option<Usage>,
+    /// The reason of a cut that was declared before this request; only Stele's own sessions declare one.
+    pub cut: Option<String>,
+}
+
+impl Recorded {
+    /// Bytes of the prompt.
+    #[must_use]
+    pub fn prompt_bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes.len() as u64).sum()
+    }
+
+    /// True when the provider answered it, so that its prompt may be in the cache.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// When its prompt can be read from the cache: with the first byte of the answer, and not before.
+    #[must_use]
+    pub(crate) fn readable_at(&self) -> Millis {
+        Millis(self.at.0.saturating_add(i64::try_from(self.first_byte_ms.unwrap_or(0)).unwrap_or(i64::MAX)))
+    }
+
+    /// Input tokens as the provider counted them.
+    #[must_use]
+    pub(crate) fn input(&self) -> Option<u64> {
+        self.usage.and_then(|usage| usage.input()).filter(|input| *input > 0)
+    }
+
+    /// Tokens of so many bytes of this prompt: by the provider's own count, else 3.6 bytes a token.
+    #[must_use]
+    pub(crate) fn tokens(&self, bytes: u64) -> u64 {
+        self.tokens_of(bytes, self.prompt_bytes())
+    }
+
+    /// The same, where the bytes of the whole prompt have been counted already.
+    #[must_use]
+    pub(crate) fn tokens_of(&self, bytes: u64, prompt_bytes: u64) -> u64 {
+        match self.input() {
+            Some(input) => scale(bytes, input, prompt_bytes.max(1)),
+            None => scale(bytes, 10, 36),
+        }
+    }
+}
+
+/// `value · by / over`, without overflow.
+pub(crate) fn scale(value: u64, by: u64, over: u64) -> u64 {
+    u64::try_from(u128::from(value) * u128::from(by) / u128::from(over.max(1))).unwrap_or(u64::MAX)
+}

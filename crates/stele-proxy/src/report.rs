@@ -1,0 +1,213 @@
+//! `cache report`: every request with its cache figures, by conversation, and what they add up to.
+
+use serde::Serialize;
+use stele_core::{Coverage, Micros, Millis, Usage, Wire, Zone};
+
+use crate::change::Change;
+use crate::judge::{Judged, Judging, Verdict, in_order, is_line, judge};
+use crate::lineage::Kind;
+use crate::record::Recorded;
+use crate::rules::Rules;
+
+/// All requests, by conversation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The conversations, in the order in which they began.
+    pub conversations: Vec<Conversation>,
+    /// Titles, summaries and other small requests, which belong to no conversation.
+    pub side: Sum,
+    /// Requests that got no answer, or an error.
+    pub failed: u64,
+    /// The conversations and the side requests together.
+    pub total: Sum,
+}
+
+/// The requests of one conversation.
+#[derive(Clone, Debug, Serialize)]
+pub struct Conversation {
+    /// Id of its first request.
+    pub id: u64,
+    /// The protocol.
+    pub wire: Wire,
+    /// The server.
+    pub base_url: String,
+    /// What the client calls itself.
+    pub agent: Option<String>,
+    /// The rules it is judged by.
+    pub rules: Rules,
+    /// Its answered requests, in order.
+    pub requests: Vec<Line>,
+    /// What they add up to.
+    pub sum: Sum,
+}
+
+/// One answered request.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// Its id.
+    pub id: u64,
+    /// When it was sent.
+    pub at: Millis,
+    /// The model.
+    pub model: String,
+    /// Bytes of the prompt.
+    pub prompt_bytes: u64,
+    /// Bytes that it shares with the request it extends.
+    pub shared_bytes: u64,
+    /// Tokens of these bytes, estimated by the provider's own count where there is one.
+    pub shared_tokens: u64,
+    /// Tokens that should have been read; absent when the request does not hold its whole prompt.
+    pub predicted: Option<u64>,
+    /// Tokens that were reported as read.
+    pub reported: Option<u64>,
+    /// All input tokens.
+    pub input: Option<u64>,
+    /// What to make of it.
+    pub verdict: Verdict,
+    /// Where the request leaves the one before, whatever that cost.
+    pub leaves: Option<Leaves>,
+    /// Tokens that could have been read and were not.
+    pub lost: u64,
+    /// What that cost more, when it is known.
+    pub lost_cost: Option<Micros>,
+    /// What the request cost; absent when it is unpriced or its usage is not known.
+    pub cost: Option<Micros>,
+}
+
+/// Where a request leaves the one it extends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Leaves {
+    /// The request it leaves.
+    pub request: u64,
+    /// The segment that differs.
+    pub segment: String,
+    /// The part of the prompt.
+    pub zone: Zone,
+    /// What kind of change it is.
+    pub change: Option<Change>,
+}
+
+/// What some requests add up to.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Sum {
+    /// Number of requests.
+    pub requests: u64,
+    /// Tokens, as far as they were reported.
+    pub usage: Usage,
+    /// For how many requests they were.
+    pub coverage: Coverage,
+    /// Share of the input that was read from the cache; absent when it is not known for all requests.
+    pub hit_rate: Option<f64>,
+    /// What the priced requests cost.
+    pub cost: Option<Micros>,
+    /// Requests without a price or without usage.
+    pub unpriced: u64,
+    /// Tokens that could have been read and were not.
+    pub lost: u64,
+    /// What that cost more, as far as it is known.
+    pub lost_cost: Option<Micros>,
+}
+
+impl Sum {
+    fn add(&mut self, request: &Recorded, judged: &Judged) {
+        self.requests += 1;
+        self.coverage.attempts += 1;
+        if let Some(usage) = request.usage.filter(|usage| !usage.is_unknown()) {
+            self.coverage.known += 1;
+            self.usage.add(&usage);
+        }
+        match judged.cost {
+            Some(cost) => self.cost = Some(Micros(self.cost.unwrap_or_default().0.saturating_add(cost.0))),
+            None => self.unpriced += 1,
+        }
+        self.lost += judged.lost;
+        if let Some(cost) = judged.lost_cost {
+            self.lost_cost = Some(Micros(self.lost_cost.unwrap_or_default().0.saturating_add(cost.0)));
+        }
+    }
+
+    /// A rate over a part of the requests would look like one over all of them.
+    fn close(mut self) -> Self {
+        let known = self.coverage.known == self.coverage.attempts;
+        self.hit_rate = self.usage.hit_rate().filter(|_| known);
+        self
+    }
+}
+
+/// Judges recorded requests; they may come in any order.
+#[must_use]
+pub fn report(requests: &[Recorded], judging: &Judging<'_>) -> Report {
+    let requests = in_order(requests);
+    let judged = judge(&requests, judging);
+    let mut conversations: Vec<(usize, Conversation)> = Vec::new();
+    let (mut side, mut total, mut failed) = (Sum::default(), Sum::default(), 0);
+    for (request, judged) in requests.iter().zip(&judged) {
+        if !request.is_answered() {
+            failed += 1;
+            continue;
+        }
+        total.add(request, judged);
+        if judged.place.kind == Kind::Side {
+            side.add(request, judged);
+        }
+        if !is_line(request, judged) {
+            continue;
+        }
+        let Some(first) = judged.place.conversation else { continue };
+        let at = conversations.iter().position(|(index, _)| *index == first).unwrap_or_else(|| {
+            conversations.push((first, conversation(request, judged)));
+            conversations.len() - 1
+        });
+        if let Some((_, conversation)) = conversations.get_mut(at) {
+            conversation.sum.add(request, judged);
+            conversation.requests.push(line(&requests, request, judged));
+        }
+    }
+    let conversations = conversations.into_iter().map(|(_, conversation)| {
+        let sum = conversation.sum.close();
+        Conversation { sum, ..conversation }
+    });
+    Report { conversations: conversations.collect(), side: side.close(), failed, total: total.close() }
+}
+
+fn conversation(request: &Recorded, judged: &Judged) -> Conversation {
+    Conversation {
+        id: request.id,
+        wire: request.wire,
+        base_url: request.base_url.clone(),
+        agent: request.agent.clone(),
+        rules: judged.rules.clone(),
+        requests: Vec::new(),
+        sum: Sum::default(),
+    }
+}
+
+fn line(requests: &[&Recorded], request: &Recorded, judged: &Judged) -> Line {
+    let reference = judged.place.reference;
+    let shared_bytes = reference.map_or(0, |reference| reference.bytes);
+    let leaves = reference.zip(judged.leaves_at).and_then(|(reference, at)| {
+        let segment = request.segments.get(at).or_else(|| request.segments.last())?;
+        Some(Leaves {
+            request: requests.get(reference.index)?.id,
+            segment: segment.label.clone(),
+            zone: segment.zone,
+            change: judged.change.clone(),
+        })
+    });
+    Line {
+        id: request.id,
+        at: request.at,
+        model: request.model.clone(),
+        prompt_bytes: request.prompt_bytes(),
+        shared_bytes,
+        shared_tokens: request.tokens(shared_bytes),
+        predicted: judged.predicted,
+        reported: request.usage.and_then(|usage| usage.cache_read),
+        input: request.input(),
+        verdict: judged.verdict.clone(),
+        leaves,
+        lost: judged.lost,
+        lost_cost: judged.lost_cost,
+        cost: judged.cost,
+    }
+}

@@ -1,0 +1,95 @@
+//! `cache simulate`: the same requests under another vendor's rules and prices.
+
+use serde::Serialize;
+use stele_core::{Micros, Price, Usage};
+
+use crate::emulate::{Asked, Cache, Chain};
+use crate::judge::{in_order, writes};
+use crate::prompt::Mark;
+use crate::record::Recorded;
+use crate::rules::{Mechanism, rules_named};
+
+/// The requests as they would be counted elsewhere. All figures are estimates: another vendor cuts tokens differently.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulation {
+    /// The rules.
+    pub rules: &'static str,
+    /// The model whose minimum and price are used.
+    pub model: String,
+    /// The answered requests, in order.
+    pub requests: Vec<Simulated>,
+    /// Their tokens.
+    pub usage: Usage,
+    /// Share of the input that would be read.
+    pub hit_rate: Option<f64>,
+    /// What they would cost; absent when the model is unpriced or a figure is missing for one of them.
+    pub cost: Option<Micros>,
+}
+
+/// One request elsewhere.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulated {
+    /// Its id.
+    pub id: u64,
+    /// Its tokens; the output is the one that was reported.
+    pub usage: Usage,
+    /// What it would cost.
+    pub cost: Option<Micros>,
+}
+
+/// Counts recorded requests by the rules of a vendor, given by name, and prices them.
+///
+/// Where that vendor's cache needs marks and the client set none, the marks are put where they pay most: at the end of
+/// what stands before the conversation, and at the end of the prompt.
+///
+/// # Errors
+/// There are no rules of this name; the message lists those there are.
+pub fn simulate(requests: &[Recorded], vendor: &str, model: &str, price: Option<Price>) -> Result<Simulation, String> {
+    let Some(rules) = rules_named(vendor, model) else {
+        let names = crate::rules::rule_names().join(", ");
+        return Err(format!("no rules are known for {vendor:?}; take one of {names}"));
+    };
+    let marked: Vec<Recorded> = in_order(requests)
+        .into_iter()
+        .filter(|request| request.is_answered())
+        .map(|request| if rules.mechanism == Mechanism::Marks { with_marks(request) } else { request.clone() })
+        .collect();
+    let all: Vec<&Recorded> = marked.iter().collect();
+    let mut cache = Cache::default();
+    let mut usage = Usage::default();
+    let mut simulated = Vec::with_capacity(all.len());
+    for (index, request) in all.iter().enumerate() {
+        // One model is asked, whichever it was.
+        let chain = Chain::new(&[], &request.segments);
+        let read = cache.ask(&Asked { index, request, chain: &chain, rules: &rules, all: &all }).tokens;
+        let input = request.input().unwrap_or_else(|| request.tokens(request.prompt_bytes()));
+        let written = input >= rules.cache.minimum && price.as_ref().is_some_and(|price| writes(&rules, price));
+        let output = request.usage.and_then(|usage| usage.output);
+        let own = rules.usage(input, read.min(input), written, output);
+        usage.add(&own);
+        simulated.push(Simulated { id: request.id, usage: own, cost: price.and_then(|price| price.of(&own)) });
+    }
+    let costs = simulated.iter().map(|request| request.cost).collect::<Option<Vec<Micros>>>();
+    let cost = costs.filter(|costs| !costs.is_empty()).map(|costs| Micros(costs.iter().map(|cost| cost.0).sum()));
+    Ok(Simulation {
+        rules: rules.name,
+        model: model.to_owned(),
+        requests: simulated,
+        hit_rate: usage.hit_rate(),
+        usage,
+        cost,
+    })
+}
+
+fn with_marks(request: &Recorded) -> Recorded {
+    let mut request = request.clone();
+    if request.segments.iter().all(|segment| segment.mark.is_none()) {
+        let header = request.segments.iter().rposition(|segment| segment.zone != stele_core::Zone::History);
+        for at in header.into_iter().chain(request.segments.len().checked_sub(1)) {
+            if let Some(segment) = request.segments.get_mut(at) {
+                segment.mark = Some(Mark::FiveMinutes);
+            }
+        }
+    }
+    request
+}

@@ -1,0 +1,11 @@
+//! The proxy over real connections, its store, and its analyses.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "shared functions of tests stop at the first surprise")]
+
+mod breaks;
+mod forward;
+mod odd;
+mod recorded;
+mod secure;
+mod store;
+mod support;
+mod verdicts;

@@ -1,0 +1,130 @@
+//! The file that recordings are kept in.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use stele_core::{BodyDigest, Hash, Millis, Usage, Wire, Zone};
+use stele_proxy::{Context, Ending, Error, Mark, Recorded, Segment, Store};
+
+fn request(texts: &[&str]) -> Recorded {
+    let segment = |(index, text): (usize, &&str)| {
+        Segment::new(
+            Zone::History,
+            format!("message {}", index + 1),
+            text.as_bytes(),
+            (index == 0).then_some(Mark::Hour),
+        )
+    };
+    Recorded {
+        id: 0,
+        at: Millis(5),
+        first_byte_ms: Some(3),
+        total_ms: Some(9),
+        wire: Wire::AnthropicMessages,
+        base_url: "https://api.anthropic.com".into(),
+        model: "m".into(),
+        agent: Some("a/1".into()),
+        status: Some(200),
+        ending: Ending::Whole,
+        body: BodyDigest { hash: Hash::of(b"x"), len: 1 },
+        segments: texts.iter().enumerate().map(segment).collect(),
+        parameters: json!({"z": 1, "a": [2]}).as_object().unwrap().clone(),
+        context: Context::Whole,
+        usage: Some(Usage { fresh: Some(1), ..Usage::default() }),
+        cut: None,
+    }
+}
+
+#[test]
+fn what_is_stored_comes_back_and_segments_are_kept_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "long ".repeat(10_000);
+    let mut store = Store::open(folder.path()).unwrap();
+    let one = request(&["a", &long]);
+    let other = Recorded { at: Millis(7), ..request(&["a", &long, "b"]) };
+    assert_eq!((store.add(&one).unwrap(), store.add(&other).unwrap()), (1, 2));
+    let found = Store::inspect(folder.path()).unwrap().recordings(None).unwrap();
+    assert_eq!(found.requests, [Recorded { id: 1, ..one }, Recorded { id: 2, ..other }]);
+    assert!(Arc::ptr_eq(&found.requests[0].segments[1].bytes, &found.requests[1].segments[1].bytes));
+    let later = Store::inspect(folder.path()).unwrap().recordings(Some(Millis(6))).unwrap();
+    assert_eq!(later.requests.len(), 1);
+    let size = std::fs::metadata(folder.path().join("requests.db")).unwrap().len();
+    assert!(size < long.len() as u64, "{size}");
+}
+
+#[cfg(unix)]
+#[test]
+fn only_the_owner_can_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let above = tempfile::tempdir().unwrap();
+    let folder = above.path().join("proxy");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let mut store = Store::open(&folder).unwrap();
+    store.add(&request(&["a"])).unwrap();
+    assert_eq!((mode(&folder), mode(&folder.join("requests.db"))), (0o700, 0o600));
+    assert_eq!(mode(&folder.join("requests.db-wal")), 0o600);
+    drop(store);
+    std::fs::set_permissions(folder.join("requests.db"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    Store::open(&folder).unwrap();
+    assert_eq!(mode(&folder.join("requests.db")), 0o600);
+}
+
+#[test]
+fn a_file_that_is_none_of_ours_is_named_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("requests.db");
+    let junk = b"this is no database, but somebody's notes about something".repeat(40);
+    std::fs::write(&path, &junk).unwrap();
+    let error = Store::open(folder.path()).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+    assert!(error.to_string().starts_with(error.code()) && error.to_string().contains("move it away"), "{error}");
+    assert!(matches!(Store::inspect(folder.path()).unwrap_err(), Error::Corrupt { .. }));
+    assert_eq!(std::fs::read(&path).unwrap(), junk);
+}
+
+#[test]
+fn a_newer_file_and_none_at_all_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(Store::inspect(folder.path()).unwrap_err(), Error::Nothing(_)));
+    drop(Store::open(folder.path()).unwrap());
+    let connection = rusqlite::Connection::open(folder.path().join("requests.db")).unwrap();
+    connection.execute_batch("PRAGMA user_version = 9").unwrap();
+    drop(connection);
+    assert!(matches!(Store::open(folder.path()).unwrap_err(), Error::Newer { found: 9, known: 1, .. }));
+}
+
+#[test]
+fn damage_in_one_place_hides_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path()).unwrap();
+    for texts in [&["a", "b"][..], &["a", "c"], &["a", "d"], &["a", "e"], &["a", "f"]] {
+        store.add(&request(texts)).unwrap();
+    }
+    drop(store);
+    let connection = rusqlite::Connection::open(folder.path().join("requests.db")).unwrap();
+    connection
+        .execute_batch(
+            "UPDATE segment SET bytes = x'00' WHERE bytes = x'62';
+             UPDATE request SET segments = x'28b52ffd' WHERE id = 2;
+             UPDATE request SET head = '{' WHERE id = 3;
+             DELETE FROM segment WHERE bytes = x'65';",
+        )
+        .unwrap();
+    drop(connection);
+    let found = Store::inspect(folder.path()).unwrap().recordings(None).unwrap();
+    assert_eq!(found.requests.iter().map(|request| request.id).collect::<Vec<_>>(), [5]);
+    assert_eq!(found.damaged.len(), 4);
+    for (sentence, part) in
+        found.damaged.iter().zip(["not those that were stored", "list of segments", "request 3", "missing"])
+    {
+        assert!(sentence.contains(part), "{sentence}");
+    }
+}
+
+#[test]
+fn two_processes_may_record_in_one_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut one, mut other) = (Store::open(folder.path()).unwrap(), Store::open(folder.path()).unwrap());
+    let ids = [one.add(&request(&["a"])), other.add(&request(&["a", "b"])), one.add(&request(&["b"]))];
+    assert_eq!(ids.map(Result::unwrap), [1, 2, 3]);
+}
