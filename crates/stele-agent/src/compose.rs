@@ -88,7 +88,11 @@ fn system(agent: &Agent) -> Vec<Segment> {
 fn preface(agent: &Agent, folder: &Path) -> Vec<PrefaceBlock> {
     let mut blocks = instructions::read(folder, agent.options.user_instructions.as_deref());
     let today = (agent.options.clock.today)();
-    let text = format!("<folder>\npath: {}\nos: {}\ndate: {today}\n</folder>", folder.display(), std::env::consts::OS);
+    let text = format!(
+        "<folder>\npath: {}\nos: {}\ndate: {today}\n</folder>",
+        instructions::one_line(&folder.display().to_string()),
+        std::env::consts::OS
+    );
     blocks.push(PrefaceBlock { name: "folder".to_owned(), text });
     blocks
 }

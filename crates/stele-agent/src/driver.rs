@@ -546,7 +546,9 @@ impl Driver {
                     next = CallId(call.0 + 1);
                     let vendor_id = vendor_id.filter(|id| {
                         let here = called.iter().any(|other| other.vendor_id.as_ref() == Some(id));
-                        !id.is_empty() && !here && !self.state.knows_vendor_id(id)
+                        // One that looks like ours could be taken for another call.
+                        let ours = id.parse::<CallId>().is_ok();
+                        !id.is_empty() && !ours && !here && !self.state.knows_vendor_id(id)
                     });
                     called.push(ToolCalled { call, vendor_id, name, arguments: arguments.into() });
                     Block::Call { call, native: native(raw) }

@@ -28,6 +28,11 @@ pub enum Error {
     /// The folder cannot be resolved.
     #[error(transparent)]
     Guard(#[from] stele_guard::Error),
+    /// The folder's name cannot be written into a log.
+    #[error(
+        "session.folder_name: the name of the folder {0} is not valid UTF-8, so a session in it could not be found again; work in a folder with another name"
+    )]
+    FolderName(String),
     /// The session's folder is gone.
     #[error("session.folder_gone: the folder {0} is not there any more; create it again, or start a session elsewhere")]
     FolderGone(String),
@@ -43,6 +48,7 @@ impl Error {
             Self::UnknownRoute { .. } => "config.unknown_route",
             Self::Guard(error) => error.code(),
             Self::Request(failure) => failure.code.code(),
+            Self::FolderName(_) => "session.folder_name",
             Self::FolderGone(_) => "session.folder_gone",
         }
     }

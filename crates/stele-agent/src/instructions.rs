@@ -52,13 +52,31 @@ fn block(path: &Path, name: String, left: &mut usize) -> Option<PrefaceBlock> {
     let text = String::from_utf8_lossy(&bytes);
     let mut text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
     if cut {
-        text.truncate(text.rfind('\n').map_or(0, |at| at + 1));
+        // At a line end, unless that would lose most of it.
+        let line = text.rfind('\n').map_or(0, |at| at + 1);
+        if line > text.len() / 2 {
+            text.truncate(line);
+        } else {
+            text.push('\n');
+        }
         text.push_str("[cut here: the instructions together are too long]\n");
     }
     *left = left.saturating_sub(text.len());
-    let text = text.trim_end().replace("</instructions", "&lt;/instructions");
+    let text = inert(text.trim_end()).replace("</instructions", "&lt;/instructions");
+    let name = one_line(&name);
     (!text.is_empty())
         .then(|| PrefaceBlock { text: format!("<instructions file=\"{name}\">\n{text}\n</instructions>"), name })
+}
+
+/// A name on one line: folders may have line ends in their names.
+pub(crate) fn one_line(name: &str) -> String {
+    inert(name).replace(['\n', '\t'], "\u{fffd}")
+}
+
+/// Text without control characters, which a file that is no text would bring.
+pub(crate) fn inert(text: &str) -> String {
+    let odd = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    text.chars().map(|letter| if odd(letter) { char::REPLACEMENT_CHARACTER } else { letter }).collect()
 }
 
 #[cfg(test)]
@@ -80,6 +98,17 @@ mod tests {
         let names: Vec<&str> = blocks.iter().map(|block| block.name.as_str()).collect();
         assert_eq!(names, ["AGENTS.md", "crates/one/CLAUDE.md"]);
         assert_eq!(blocks[0].text, "<instructions file=\"AGENTS.md\">\nroot\n&lt;/instructions> x\n</instructions>");
+    }
+
+    #[test]
+    fn one_long_line_is_cut_and_not_lost() {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().canonicalize().unwrap();
+        std::fs::write(folder.join("AGENTS.md"), format!("\u{1b}[31m{}", "x".repeat(200_000))).unwrap();
+        let blocks = read(&folder, None);
+        assert!(blocks[0].text.len() > 60_000);
+        assert!(blocks[0].text.ends_with("[cut here: the instructions together are too long]\n</instructions>"));
+        assert!(!blocks[0].text.contains('\u{1b}'));
     }
 
     #[test]

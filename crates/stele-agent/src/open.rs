@@ -45,7 +45,8 @@ impl Driver {
     /// The store refuses.
     pub fn create(agent: &Arc<Agent>, start: &SessionStart) -> Result<Self> {
         let session = new_session_id(agent.now());
-        let cwd = start.folder.display().to_string();
+        let cwd =
+            start.folder.to_str().ok_or_else(|| Error::FolderName(start.folder.display().to_string()))?.to_owned();
         let writer =
             agent.store().create(session.clone(), Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
         let mut driver = Self::new(agent, session.clone(), session, writer, State::new(), start.folder.clone(), false)?;
@@ -199,8 +200,9 @@ pub(crate) fn fold(store: &Store, session: &SessionId, until: Option<Seq>) -> Re
         if let Some(error) = failure.take() {
             return Err(error.into());
         }
-        if let Some(record) = decoded? {
-            state.fold(&record);
+        match decoded? {
+            Some(record) => state.fold(&record),
+            None => state.pass(stored.seq),
         }
     }
     Ok(state)

@@ -67,7 +67,7 @@ pub fn verify(store: &Store, session: &SessionId) -> Result<Verification> {
         verification.records += 1;
         match Record::decode(stored.seq, &stored.bytes, &mut |hash| store.blob(hash).ok().flatten()) {
             Ok(Some(record)) => replay.take(&record, &mut verification),
-            Ok(None) => {}
+            Ok(None) => replay.state.pass(stored.seq),
             Err(error) => verification.unreadable.push((stored.seq, error.to_string())),
         }
     }

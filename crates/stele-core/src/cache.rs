@@ -140,7 +140,11 @@ impl CacheReport {
     fn close(&mut self, open: Open, usage: &Usage) {
         let input = usage.input();
         // The provider's own count tells how many bytes a token of this prompt has.
-        let predicted = input.and_then(|tokens| (open.shared * tokens).checked_div(open.len)).map(|tokens| {
+        let predicted = input.and_then(|tokens| {
+            let read = u128::from(open.shared) * u128::from(tokens);
+            u64::try_from(read.checked_div(u128::from(open.len))?).ok()
+        });
+        let predicted = predicted.map(|tokens| {
             let whole = tokens / self.rules.granularity.max(1) * self.rules.granularity.max(1);
             if whole < self.rules.minimum { 0 } else { whole }
         });

@@ -35,6 +35,8 @@ pub enum FailureCode {
     Incomplete,
     /// What came back is not what the wire promises.
     Malformed,
+    /// The answer is longer than any later request could carry.
+    TooLarge,
     /// The answer had neither text nor a call.
     Empty,
     /// The model or the provider's filter refused to answer.
@@ -63,6 +65,7 @@ impl FailureCode {
             Self::Transport => "provider.transport",
             Self::Incomplete => "provider.incomplete",
             Self::Malformed => "provider.malformed",
+            Self::TooLarge => "provider.too_large",
             Self::Empty => "provider.empty",
             Self::Refused => "provider.refused",
             Self::Unsupported => "provider.unsupported",

@@ -434,6 +434,7 @@ fn unknown_tool(call: CallId, name: &str, offered: &[&str]) -> Event {
     let mut names: Vec<&str> = offered.to_vec();
     names.sort_by_key(|offered| (distance(name, offered), *offered));
     names.truncate(3);
+    let name: String = name.chars().take(64).collect();
     let message = format!("there is no tool {name:?}; the nearest are {}", names.join(", "));
     result_error(call, "tool.unknown", ToolErrorClass::Argument, &message)
 }

@@ -223,6 +223,11 @@ impl State {
         Self::default()
     }
 
+    /// Passes over a record that says nothing to this build: only its position counts.
+    pub fn pass(&mut self, seq: Seq) {
+        self.next_seq = seq.next();
+    }
+
     /// Folds the next record in. Total: a record that does not fit where the log stands changes as
     /// little as possible and never panics.
     pub fn fold(&mut self, record: &Record) {

@@ -21,6 +21,17 @@ pub const ANSWER_MISSING: &str = "(interrupted)";
 /// What stands between two answers without anything from the user.
 pub const USER_MISSING: &str = "(continue)";
 
+/// What stands for a tool's name that no provider takes back.
+pub const NAME_UNSENDABLE: &str = "unknown_tool";
+/// Longest tool name that every provider takes (OpenAI, function calling, 2026-11).
+const NAME_MAX: usize = 64;
+
+/// The name as a request may hold it: models make up names that their own vendor refuses in a history.
+fn sendable(name: &str) -> Option<&str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    (!name.is_empty() && name.len() <= NAME_MAX && name.bytes().all(plain)).then_some(name)
+}
+
 /// One event on the surface.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SurfaceItem {
@@ -128,7 +139,7 @@ impl Deriver<'_> {
             blocks.push(UserBlock::Result {
                 call,
                 wire_id: self.wire_id(call, record),
-                name: record.name.clone(),
+                name: sendable(&record.name).unwrap_or(NAME_UNSENDABLE).to_owned(),
                 text,
                 error,
             });
@@ -165,9 +176,9 @@ impl Deriver<'_> {
                         blocks.push(AssistantBlock::Call {
                             call: *call,
                             wire_id: self.wire_id(*call, record),
-                            name: record.name.clone(),
+                            name: sendable(&record.name).unwrap_or(NAME_UNSENDABLE).to_owned(),
                             arguments: repair_surrogates(record.arguments.as_str()).into(),
-                            native: replay(native),
+                            native: replay(native).filter(|_| sendable(&record.name).is_some()),
                         });
                     }
                 }

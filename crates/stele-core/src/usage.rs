@@ -35,7 +35,25 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
+/// Most tokens of one attempt that are believed.
+const TOKENS_MAX: u64 = 1 << 40;
+
 impl Usage {
+    /// Drops figures that no model can have used: what a server made up counts as not reported.
+    #[must_use]
+    pub fn plausible(self) -> Self {
+        let keep = |tokens: Option<u64>| tokens.filter(|tokens| *tokens <= TOKENS_MAX);
+        Self {
+            fresh: keep(self.fresh),
+            cache_read: keep(self.cache_read),
+            cache_write: keep(self.cache_write),
+            cache_write_5m: keep(self.cache_write_5m),
+            cache_write_1h: keep(self.cache_write_1h),
+            output: keep(self.output),
+            reasoning: keep(self.reasoning),
+        }
+    }
+
     /// True when nothing at all was reported.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
@@ -65,7 +83,7 @@ impl Usage {
     #[must_use]
     pub fn hit_rate(&self) -> Option<f64> {
         let (fresh, read) = (self.fresh?, self.cache_read?);
-        let total = fresh + read + self.writes().unwrap_or(0);
+        let total = fresh.saturating_add(read).saturating_add(self.writes().unwrap_or(0));
         (total > 0).then(|| read as f64 / total as f64)
     }
 

@@ -206,3 +206,28 @@ async fn a_second_writer_is_refused_and_readers_are_not() {
     assert_eq!(error.code(), "log.locked");
     assert!(stele_agent::verify(&stage.store(), &session).unwrap().is_clean());
 }
+
+#[tokio::test]
+async fn ids_that_are_empty_or_look_like_ours_never_meet() {
+    let answer = |calls: &str| {
+        let delta = format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{calls}]}},"finish_reason":null}}]}}"#);
+        let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#;
+        format!("data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n")
+    };
+    let call = |index: usize, id: &str| {
+        format!(r#"{{"index":{index},"id":"{id}","function":{{"name":"read","arguments":"{{\"path\":\"a\"}}"}}}}"#)
+    };
+    let body = answer(&[call(0, "c2"), call(1, "")].join(","));
+    let behaviour = Behaviour::answering(move |request| match request.answers() {
+        0 => stele_testkit::Reply::raw("text/event-stream", body.clone()),
+        _ => Say::text("ok").into(),
+    });
+    let stage = Stage::new(Wire::OpenaiChat, behaviour);
+    stage.write("a", "content");
+    let mut driver = stage.create();
+    assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
+    let last = stage.requests().pop().unwrap().json();
+    let ids: Vec<&str> =
+        last["messages"].as_array().unwrap().iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
+    assert_eq!(ids, ["c1", "c2"]);
+}

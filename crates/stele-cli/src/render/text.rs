@@ -170,7 +170,7 @@ impl TextView {
                     self.show(show);
                     self.screen.end_line();
                 }
-                self.tokens += message.usage.and_then(|usage| usage.context()).unwrap_or(0);
+                self.tokens = self.tokens.saturating_add(message.usage.and_then(|usage| usage.context()).unwrap_or(0));
             }
             Event::RequestFailed(failed) => {
                 let code = failed.failure.code.code();

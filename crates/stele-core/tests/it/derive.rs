@@ -21,8 +21,9 @@ pub fn assert_acceptable(messages: &[Message]) {
                 let results: Vec<CallId> = blocks
                     .iter()
                     .filter_map(|block| match block {
-                        UserBlock::Result { call, text, .. } => {
+                        UserBlock::Result { call, text, name, .. } => {
                             assert!(!text.is_empty());
+                            assert_sendable(name);
                             Some(*call)
                         }
                         UserBlock::Text(text) => {
@@ -43,7 +44,10 @@ pub fn assert_acceptable(messages: &[Message]) {
                     .blocks
                     .iter()
                     .filter_map(|block| match block {
-                        AssistantBlock::Call { call, .. } => Some(*call),
+                        AssistantBlock::Call { call, name, .. } => {
+                            assert_sendable(name);
+                            Some(*call)
+                        }
                         _ => None,
                     })
                     .collect();
@@ -54,6 +58,12 @@ pub fn assert_acceptable(messages: &[Message]) {
         }
         expected.clear();
     }
+}
+
+/// The pattern that the vendors ask of a tool's name.
+fn assert_sendable(name: &str) {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+    assert!((1..=64).contains(&name.len()) && name.chars().all(plain), "{name:?}");
 }
 
 fn user(text: &str) -> SurfaceItem {
@@ -88,7 +98,12 @@ fn calls() -> BTreeMap<CallId, CallRecord> {
     let record = |n: u64| CallRecord {
         wire: Wire::AnthropicMessages,
         vendor_id: None,
-        name: if n == 1 { "bash" } else { "read" }.into(),
+        name: match n {
+            1 => "bash".into(),
+            3 => "functions.bash:0".into(),
+            4 => "\u{1b}\n".repeat(100),
+            _ => "read".into(),
+        },
         arguments: "{}".into(),
     };
     (1..9).map(|n| (CallId(n), record(n))).collect()

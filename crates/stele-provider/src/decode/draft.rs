@@ -4,6 +4,9 @@ use stele_core::{Failure, FailureCode, Stop, Usage};
 
 use super::{Answer, AnswerBlock, Delta};
 
+/// Most bytes of one answer that are kept.
+const ANSWER_MAX: usize = 32 << 20;
+
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub blocks: Vec<AnswerBlock>,
@@ -11,6 +14,8 @@ pub(super) struct Draft {
     pub deltas: Vec<Delta>,
     /// True once any output arrived.
     output: bool,
+    /// Bytes of text, reasoning and arguments so far.
+    size: usize,
     stop: Option<Stop>,
     /// True once the provider said how the answer ended.
     pub ended: bool,
@@ -28,6 +33,7 @@ impl Draft {
         if let (Some(AnswerBlock::Text { text, .. }), false) = (self.blocks.get_mut(at), more.is_empty()) {
             let more = clean(more);
             text.push_str(&more);
+            self.measure(more.len());
             self.show(Delta::Text(more));
         }
         at
@@ -39,6 +45,7 @@ impl Draft {
         if let (Some(AnswerBlock::Reasoning { text, .. }), false) = (self.blocks.get_mut(at), more.is_empty()) {
             let more = clean(more);
             text.push_str(&more);
+            self.measure(more.len());
             self.show(Delta::Reasoning(more));
         }
         at
@@ -71,6 +78,7 @@ impl Draft {
         if let (Some(AnswerBlock::Call { arguments, .. }), false) = (self.blocks.get_mut(at), more.is_empty()) {
             let json = clean(more);
             arguments.push_str(&json);
+            self.measure(json.len());
             self.show(Delta::CallArguments { call, json });
         }
     }
@@ -84,6 +92,15 @@ impl Draft {
         ) = self.blocks.get_mut(at)
         {
             *content = clean(whole);
+        }
+    }
+
+    /// An answer that no later request could carry is not kept.
+    fn measure(&mut self, more: usize) {
+        self.size += more;
+        if self.size > ANSWER_MAX {
+            let message = format!("the answer is longer than {} MiB and was not kept; ask for less", ANSWER_MAX >> 20);
+            self.fail(Failure::new(FailureCode::TooLarge, message));
         }
     }
 
@@ -112,7 +129,11 @@ impl Draft {
 
     /// The failure with what had arrived before it.
     pub(super) fn noted(&self, failure: Failure) -> Failure {
-        Failure { output: failure.output || self.output, usage: failure.usage.or(self.usage), ..failure }
+        Failure {
+            output: failure.output || self.output,
+            usage: failure.usage.or(self.usage).map(Usage::plausible),
+            ..failure
+        }
     }
 
     /// The answer, or why there is none.
@@ -160,7 +181,7 @@ impl Draft {
             let message = "the model answered with neither text nor a call";
             return Err(self.noted(Failure::new(FailureCode::Empty, message)));
         }
-        Ok(Answer { blocks: self.blocks, stop, usage: self.usage, usage_raw: self.usage_raw })
+        Ok(Answer { blocks: self.blocks, stop, usage: self.usage.map(Usage::plausible), usage_raw: self.usage_raw })
     }
 
     fn open(&mut self, block: AnswerBlock) -> usize {
