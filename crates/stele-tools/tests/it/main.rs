@@ -5,6 +5,7 @@ mod contract;
 mod edit_and_write;
 mod folder;
 mod jobs;
+mod killed;
 mod names;
 mod offer;
 mod patch;
