@@ -95,6 +95,15 @@ impl Offer {
         }
     }
 
+    /// The cargo feature that a build without the tool lacks.
+    fn feature(self) -> Option<&'static str> {
+        match self {
+            Self::Symbols if !cfg!(feature = "symbols") => Some("symbols"),
+            Self::WebFetch | Self::WebSearch if !cfg!(feature = "web") => Some("web"),
+            _ => None,
+        }
+    }
+
     fn tool(self, options: &Options) -> Option<Arc<dyn Tool>> {
         match self {
             Self::Patch => Some(Arc::new(tools::patch::Patch::new(options))),
@@ -118,10 +127,16 @@ impl std::str::FromStr for Offer {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|offer| offer.name() == name).ok_or_else(|| {
+        let found = Self::ALL.into_iter().find(|offer| offer.name() == name).ok_or_else(|| {
             let known = Self::ALL.map(Self::name).join(", ");
             format!("there is no tool {name:?} to offer; there are {known}")
-        })
+        })?;
+        match found.feature() {
+            Some(feature) => {
+                Err(format!("{name} is not part of this build; build it with the cargo feature {feature}"))
+            }
+            None => Ok(found),
+        }
     }
 }
 
