@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use stele_core::{Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Millis, Record, State, Text};
+use stele_core::{
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Millis, Mode, Record, State, Text, ToolGated,
+};
 
 /// What became of a file over a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,8 +25,9 @@ pub struct RefusedCall {
     pub by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What the command line would have to say.
-    pub allow_with: String,
+    /// What the command line would have to say; absent where no flag helps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_with: Option<String>,
 }
 
 /// The fold.
@@ -43,25 +46,20 @@ pub struct Tally {
     /// Where the run began, by the driver's clock.
     pub started: Option<Millis>,
     pub ended: Option<Millis>,
-    calls: BTreeMap<CallId, (String, Gate)>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Gate {
-    by: String,
-    reason: Option<String>,
-    always: Option<String>,
+    /// Unknown until it is set.
+    mode: Option<Mode>,
+    calls: BTreeMap<CallId, (String, Option<ToolGated>)>,
 }
 
 impl Tally {
     /// A fold that begins where a session stands.
     pub fn beginning_at(state: &State) -> Self {
         let price = state.epoch().and_then(|epoch| epoch.price);
-        let mut tally = Self { account: Account::priced(price), ..Self::default() };
+        let mut tally = Self { account: Account::priced(price), mode: Some(state.mode()), ..Self::default() };
         // A resumed turn has calls that were gated before.
         for call in state.step().iter().flat_map(|step| &step.calls) {
             if let Some(record) = state.call(call.call) {
-                tally.calls.insert(call.call, (record.name.clone(), Gate::default()));
+                tally.calls.insert(call.call, (record.name.clone(), None));
             }
         }
         tally
@@ -78,6 +76,7 @@ impl Tally {
         self.ended = Some(record.ts);
         self.account.fold(record);
         match &record.event {
+            Event::ModeSet(set) => self.mode = Some(set.mode),
             Event::StepStarted(_) => self.steps += 1,
             Event::RequestSent(_) => self.attempts += 1,
             Event::AssistantMessage(message) => {
@@ -88,11 +87,11 @@ impl Tally {
                 self.text = texts.collect::<Vec<_>>().join("\n\n");
             }
             Event::ToolCalled(called) => {
-                self.calls.insert(called.call, (called.name.clone(), Gate::default()));
+                self.calls.insert(called.call, (called.name.clone(), None));
             }
             Event::ToolGated(gated) => {
                 if let Some((_, gate)) = self.calls.get_mut(&gated.call) {
-                    *gate = Gate { by: gated.by.0.clone(), reason: gated.reason.clone(), always: gated.always.clone() };
+                    *gate = Some(gated.clone());
                 }
             }
             Event::ApprovalDecided(decided) if decided.outcome == ApprovalOutcome::Unanswered => {
@@ -111,12 +110,13 @@ impl Tally {
 
     fn refuse(&mut self, call: CallId) {
         let Some((tool, gate)) = self.calls.get(&call) else { return };
+        let gate = gate.as_ref();
         self.refused.push(RefusedCall {
             call,
             tool: tool.clone(),
-            by: gate.by.clone(),
-            reason: gate.reason.clone(),
-            allow_with: allow_with(tool, gate.always.as_deref()),
+            by: gate.map(|gate| gate.by.0.clone()).unwrap_or_default(),
+            reason: gate.and_then(|gate| gate.reason.clone()),
+            allow_with: gate.and_then(|gate| allow_with(gate, self.mode)),
         });
     }
 
@@ -132,12 +132,15 @@ impl Tally {
     }
 }
 
-/// What the command line would have to say so that a call is not refused.
-pub fn allow_with(tool: &str, always: Option<&str>) -> String {
-    match (always, tool) {
-        (Some(rule), _) => format!("--allow '{}'", rule.replace('\'', "'\\''")),
-        (None, "edit" | "write") => "--mode edit".to_owned(),
-        (None, _) => "--mode full".to_owned(),
+/// What the command line would have to say so that a call is not refused. `None` where no flag helps: the
+/// call was only repeated, or `full` asks as well, since a deny might cover what cannot be read for certain.
+pub fn allow_with(gate: &ToolGated, mode: Option<Mode>) -> Option<String> {
+    if gate.by.0 == "limit:repeats" {
+        return None;
+    }
+    match &gate.always {
+        Some(rule) => Some(format!("--allow '{}'", rule.replace('\'', "'\\''"))),
+        None => (mode != Some(Mode::Full)).then(|| "--mode full".to_owned()),
     }
 }
 
@@ -145,7 +148,7 @@ pub fn allow_with(tool: &str, always: Option<&str>) -> String {
 mod tests {
     use stele_core::{
         ApprovalDecided, AssistantMessage, By, Effects, FileMeta, Producer, ResultMeta, Seq, Stop, ToolCalled,
-        ToolGated, ToolResult, Usage, Verdict, Wire,
+        ToolResult, Usage, Verdict, Wire,
     };
 
     use super::*;
@@ -196,12 +199,21 @@ mod tests {
         };
         let tally = fold(vec![
             ToolCalled { call, vendor_id: None, name: "bash".to_owned(), arguments: "{}".into() }.into(),
-            gated.into(),
+            gated.clone().into(),
             ApprovalDecided { call, by: By("headless".to_owned()), outcome: ApprovalOutcome::Unanswered }.into(),
         ]);
-        assert_eq!(tally.refused[0].allow_with, "--allow 'bash(cargo test*)'");
-        assert_eq!(allow_with("edit", None), "--mode edit");
-        assert_eq!(allow_with("bash", Some("bash(echo 'a')")), r"--allow 'bash(echo '\''a'\'')'");
+        assert_eq!(tally.refused[0].allow_with.as_deref(), Some("--allow 'bash(cargo test*)'"));
+        assert_eq!(tally.refused[0].reason.as_deref(), Some("commands ask"));
+        let advice = |by: &str, always: Option<&str>, mode| {
+            let gated = ToolGated { by: By(by.to_owned()), always: always.map(str::to_owned), ..gated.clone() };
+            allow_with(&gated, Some(mode))
+        };
+        let quoted = advice("mode:ask", Some("bash(echo 'a')"), Mode::Ask);
+        assert_eq!(quoted.as_deref(), Some(r"--allow 'bash(echo '\''a'\'')'"));
+        // A protected folder is asked about in the mode `edit` too.
+        assert_eq!(advice("mode:edit", None, Mode::Edit).as_deref(), Some("--mode full"));
+        assert_eq!(advice("builtin:unclear", None, Mode::Full), None);
+        assert_eq!(advice("limit:repeats", None, Mode::Ask), None);
     }
 
     #[test]

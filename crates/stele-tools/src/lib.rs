@@ -19,6 +19,7 @@ mod jobs;
 #[cfg(feature = "symbols")]
 mod outline;
 mod path;
+mod preview;
 pub mod sanitise;
 mod schema;
 mod shell;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 
 use stele_core::{Future, Tool, limits};
 
+pub use preview::{Preview, preview};
 pub use supervise::supervise;
 
 /// Asks a person and waits for the answer; `None` when nobody can be asked or nobody answered.

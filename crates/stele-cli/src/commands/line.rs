@@ -18,7 +18,7 @@ use crate::person::{Person, PersonEvent, Typing};
 use crate::prompt;
 use crate::render::inert::{one_line, shorten};
 use crate::render::money::{cost, percent, plural, tokens};
-use crate::render::text::{Choice, TextView};
+use crate::render::text::Choice;
 use crate::render::{time, timeline};
 use crate::sessions::{self, Wanted, Which};
 use crate::setup::{self, Setup};
@@ -54,7 +54,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
         let mut person = Person::present(questions, Typing::Steers);
         person.listen();
         let choice = Choice { quiet: false, hold_answer: false, progress: false };
-        let text = TextView::new(setup.look.screen(), choice, tools, setup.folder.clone());
+        let text = run::text_view(setup, choice, tools);
         let mut line = Line {
             setup,
             conversation: open(&agent, &which, setup, &wanted)?,

@@ -161,7 +161,14 @@ pub fn view(setup: &Setup, output: &OutputArgs, tools: Vec<Arc<dyn Tool>>, hold_
         return View::Json(JsonView::new(Box::new(io::stdout()), output.deltas));
     }
     let choice = Choice { quiet: output.quiet, hold_answer, progress: true };
-    View::Text(Box::new(TextView::new(setup.look.screen(), choice, tools, setup.folder.clone())))
+    View::Text(Box::new(text_view(setup, choice, tools)))
+}
+
+/// A text view of this process.
+pub fn text_view(setup: &Setup, choice: Choice, tools: Vec<Arc<dyn Tool>>) -> TextView {
+    let mut text = TextView::new(setup.look.screen(), choice, tools, setup.folder.clone());
+    text.home = setup.environment.get("HOME").map(PathBuf::from);
+    text
 }
 
 /// Does it. Whatever happens there is an outcome.

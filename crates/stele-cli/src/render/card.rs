@@ -32,8 +32,23 @@ pub fn title(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path
 }
 
 /// What a person is asked about: the whole command, or the change.
-pub fn question(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path, style: Style) -> Vec<String> {
+pub fn question(
+    tool: Option<&dyn Tool>,
+    name: &str,
+    arguments: &str,
+    folder: &Path,
+    home: Option<&Path>,
+    style: Style,
+) -> Vec<String> {
     let Some(tool) = tool else { return vec![inert(&format!("{name} {arguments}"))] };
+    match stele_tools::preview(name, arguments, folder, home) {
+        Some(Ok(preview)) => return previewed(&preview, &title(Some(tool), name, arguments, folder), style),
+        Some(Err(problem)) => {
+            let title = style.bold(&title(Some(tool), name, arguments, folder));
+            return vec![title, style.yellow(&format!("  it would fail: {}", one_line(&problem)))];
+        }
+        None => {}
+    }
     match tool.call_card(arguments, folder) {
         CallCard::Terminal { command, .. } => indented("  $ ", &inert(&command)),
         CallCard::Diff { title, files, .. } => {
@@ -54,6 +69,22 @@ pub fn question(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &P
             lines
         }
     }
+}
+
+/// The change as it would be made to the file as it is now.
+fn previewed(preview: &stele_tools::Preview, title: &str, style: Style) -> Vec<String> {
+    let before = preview.before.as_deref();
+    let difference = similar::TextDiff::from_lines(before.unwrap_or_default(), &preview.after);
+    let replaced = difference.iter_all_changes().filter(|change| change.tag() == similar::ChangeTag::Delete).count();
+    let what = match before {
+        None => "a new file".to_owned(),
+        Some(before) if before == preview.after => "changes nothing".to_owned(),
+        Some(_) => format!("replaces {}", plural(replaced as u64, "line")),
+    };
+    let mut lines = vec![format!("{} {}", style.bold(title), style.dim(&format!("({what})")))];
+    let text = difference.unified_diff().context_radius(2).to_string();
+    lines.extend(diff::lines(&text, style, QUESTION_LINES).into_iter().map(|line| format!("  {line}")));
+    lines
 }
 
 fn indented(first: &str, text: &str) -> Vec<String> {

@@ -36,12 +36,12 @@ pub fn lines(tally: &Tally, session: Option<&str>, skipped: &[String], folder: &
         lines.push(format!("{}… {} more files", label(""), tally.files.len() - FILES));
     }
     for refused in &tally.refused {
-        lines.push(format!(
-            "{}{} {}",
-            label("refused"),
-            refused.tool,
-            style.dim(&format!("(allow with {})", super::inert::one_line(&refused.allow_with)))
-        ));
+        let why = match (&refused.allow_with, &refused.reason) {
+            (Some(flag), _) => format!("(allow with {flag})"),
+            (None, Some(reason)) => format!("({reason})"),
+            (None, None) => format!("(asked by {})", refused.by),
+        };
+        lines.push(format!("{}{} {}", label("refused"), refused.tool, style.dim(&super::inert::one_line(&why))));
     }
     for skipped in skipped {
         lines.push(format!("{}{}", label("skipped"), super::inert::one_line(skipped)));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stele_core::{
-    ApprovalOutcome, Block, CallId, CallStage, EndReason, Event, Millis, Record, Seq, SessionId, State, Text, TodoItem,
-    TodoStatus, Tool, ToolGated, ToolResult, Verdict,
+    ApprovalOutcome, Block, CallId, CallStage, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, Text,
+    TodoItem, TodoStatus, Tool, ToolGated, ToolResult, Verdict,
 };
 use stele_provider::Delta;
 use stele_store::Store;
@@ -38,10 +38,13 @@ pub struct TextView {
     choice: Choice,
     tools: Vec<Arc<dyn Tool>>,
     pub folder: PathBuf,
+    /// What `~` stands for in the paths of calls.
+    pub home: Option<PathBuf>,
     calls: BTreeMap<CallId, ShownCall>,
     answer: Answer,
     /// The call whose title is the last line on standard error.
     last_title: Option<CallId>,
+    mode: Option<Mode>,
     began: Instant,
     steps: u64,
     tokens: u64,
@@ -65,9 +68,11 @@ impl TextView {
             choice,
             tools,
             folder,
+            home: None,
             calls: BTreeMap::new(),
             answer: Answer::default(),
             last_title: None,
+            mode: None,
             began: Instant::now(),
             steps: 0,
             tokens: 0,
@@ -77,6 +82,7 @@ impl TextView {
 
     /// Makes the calls known that were open when a session was left.
     pub fn seed(&mut self, store: &Store, session: &SessionId, state: &State) {
+        self.mode = Some(state.mode());
         let Some(step) = state.step() else { return };
         for open in &step.calls {
             let Some(call) = state.call(open.call) else { continue };
@@ -154,6 +160,7 @@ impl TextView {
     pub fn record(&mut self, record: &Record) {
         let style = self.screen.style;
         match &record.event {
+            Event::ModeSet(set) => self.mode = Some(set.mode),
             Event::TurnStarted(_) => self.began = Instant::now(),
             Event::StepStarted(_) => {
                 self.steps += 1;
@@ -240,12 +247,18 @@ impl TextView {
         let style = self.screen.style;
         let Some(call) = self.calls.get_mut(&id) else { return };
         call.refused = true;
-        let always = call.gated.as_ref().and_then(|gated| gated.always.as_deref());
+        let gated = call.gated.as_ref();
+        let by = gated.map(|gated| gated.by.0.as_str()).unwrap_or_default();
+        let reason = gated.and_then(|gated| gated.reason.as_deref()).unwrap_or(by);
+        let advice = match gated.and_then(|gated| allow_with(gated, self.mode)) {
+            Some(flag) => format!("allow it with {}", one_line(&flag)),
+            None => "no flag allows it".to_owned(),
+        };
         let line = format!(
-            "{} {}\n  refused: nobody is here to ask; allow it with {}",
+            "{} {}\n  refused: {}, and nobody is here to ask; {advice}",
             style.red("✗"),
             call.title,
-            one_line(&allow_with(&call.name, always))
+            one_line(reason)
         );
         self.note(&line);
     }
@@ -325,7 +338,7 @@ impl TextView {
     pub fn ask(&mut self, call: CallId) {
         let style = self.screen.style;
         let Some(shown) = self.calls.get(&call) else { return };
-        let question = approve::question(shown, self.tool(&shown.name), &self.folder, style);
+        let question = approve::question(shown, self.tool(&shown.name), &self.folder, self.home.as_deref(), style);
         let choices = approve::choices(shown);
         self.warn(&question);
         self.screen.prompt(&choices);

@@ -31,6 +31,24 @@ fn refused_for_lack_of_a_person() {
 }
 
 #[test]
+fn no_refusal_advises_what_cannot_work() {
+    let hook = Say::call("write", &json!({"path": ".git/hooks/x", "content": "x"}));
+    let server = server(Script::new([hook, Say::text("I could not.")]));
+    let (_, result) = check(&server, &["--mode", "edit", "x"], 3, "refused", "completed");
+    assert_eq!(result["refused"][0]["reason"], "it changes a protected folder");
+    assert_eq!(result["refused"][0]["allow_with"], "--mode full");
+
+    let again = (0..6).map(|_| Say::call("glob", &json!({"pattern": "*"})));
+    let server = crate::support::server(Script::new(again.chain([Say::text("I stop.")])));
+    let (place, result) = check(&server, &["--mode", "full", "x"], 3, "refused", "completed");
+    assert_eq!(result["refused"][0]["by"], "limit:repeats");
+    assert_eq!(result["refused"][0].get("allow_with"), None);
+    let shown = Done::of(place.stele(["sessions", "show", &place.sessions()[0]]));
+    assert!(shown.out.contains("made several times with the same result, and nobody is here to ask"), "{shown:?}");
+    assert!(shown.out.contains("no flag allows it"), "{shown:?}");
+}
+
+#[test]
 fn allowed_by_the_flag_that_the_refusal_names() {
     let script = Script::new([Say::call("bash", &json!({"command": "touch made"})), Say::text("Made.")]);
     let (place, _) = check(&server(script), &["--allow", "bash(touch made)", "x"], 0, "succeeded", "completed");

@@ -255,3 +255,29 @@ fn whoever_leaves_at_a_question_has_not_said_yes() {
     assert!(!place.folder().join("made").exists());
     assert!(String::from_utf8_lossy(&server.requests()[1].body).contains("left without an answer"));
 }
+
+#[test]
+fn a_question_about_a_write_shows_what_is_lost() {
+    let place = Place::new();
+    place.write("README.md", "one\ntwo\nthree\nfour\n");
+    let server = server(Script::new([
+        Say::call("read", &json!({"path": "README.md"})),
+        Say::call("edit", &json!({"path": "README.md", "edits": [{"old": "two", "new": "2"}]})),
+        Say::call("write", &json!({"path": "README.md", "content": "# new readme\n"})),
+        Say::text("All done."),
+    ]));
+    let mut terminal = Terminal::start(place.with(&server, ["run", "rewrite it"]));
+    terminal.wait_for("(replaces 1 line)");
+    terminal.wait_for("+2");
+    terminal.wait_for(" three");
+    terminal.wait_for("[n]o");
+    terminal.type_line("y");
+    terminal.wait_for("(replaces 4 lines)");
+    terminal.wait_for("-one");
+    terminal.wait_for("[n]o");
+    terminal.type_line("n");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    assert!(!seen.contains("No newline"), "{seen}");
+    assert_eq!(place.read("README.md"), "one\n2\nthree\nfour\n");
+}

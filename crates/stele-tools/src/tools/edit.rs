@@ -1,7 +1,7 @@
 //! `edit`: exact replacements by the edit engine, with the file work around it.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -13,7 +13,8 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::{Place, Roots};
+use crate::path::{Found, Place, Roots};
+use crate::preview::{self, Preview};
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diff that the model is shown of its own change.
@@ -117,7 +118,17 @@ fn refused(asked: &str, refusal: &stele_edit::Refusal) -> Error {
     Error::Refused { code: refusal.code, message: format!("{asked}: {}", refusal.message) }
 }
 
-fn edit(place: &Place, arguments: Arguments, seen: &ReadFiles) -> Result<ToolOutput> {
+/// An edit that fits, before anything is written.
+struct Planned {
+    asked: String,
+    found: Option<Found>,
+    target: PathBuf,
+    shown: String,
+    before: Option<Vec<u8>>,
+    applied: stele_edit::Applied,
+}
+
+fn plan(place: &Place, arguments: Arguments) -> Result<Planned> {
     let asked = arguments.path;
     let edits = arguments.edits.filter(|edits| !edits.is_empty());
     let creates = match (&edits, &arguments.input) {
@@ -157,7 +168,21 @@ fn edit(place: &Place, arguments: Arguments, seen: &ReadFiles) -> Result<ToolOut
             return Err(nearest.unwrap_or_else(|| refused(&asked, &refusal)));
         }
     };
+    Ok(Planned { asked, found, target, shown, before, applied })
+}
 
+/// What an edit would make of its file as it is now.
+pub(crate) fn preview(place: &Place, arguments: &str) -> Result<Option<Preview>> {
+    let arguments = Declared::<Arguments>::new("edit", "", "").parse(arguments)?;
+    if preview::is_too_large(place, &arguments.path) {
+        return Ok(None);
+    }
+    let planned = plan(place, arguments)?;
+    Ok(Some(Preview::of(planned.target, planned.before.as_deref(), &planned.applied.bytes)))
+}
+
+fn edit(place: &Place, arguments: Arguments, seen: &ReadFiles) -> Result<ToolOutput> {
+    let Planned { asked, found, target, shown, before, applied } = plan(place, arguments)?;
     let in_place = file::replace(&target, &asked, &applied.bytes)?;
     let change = file::change(&target, &shown, before.as_deref(), &applied.bytes);
 

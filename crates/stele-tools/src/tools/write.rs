@@ -14,6 +14,7 @@ use stele_core::{
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
+use crate::preview::{self, Preview};
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diff that a refusal shows.
@@ -86,6 +87,21 @@ impl Tool for Write {
             finish(result.await, Some(self.limit))
         })
     }
+}
+
+/// What a write would make of its file as it is now.
+pub(crate) fn preview(place: &Place, arguments: &str) -> Result<Option<Preview>> {
+    let arguments = Declared::<Arguments>::new("write", "", "").parse(arguments)?;
+    if preview::is_too_large(place, &arguments.path) {
+        return Ok(None);
+    }
+    let target = place.target(&arguments.path)?;
+    let before = match file::read(&target, &arguments.path) {
+        Ok(bytes) => Some(bytes),
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    Ok(Some(Preview::of(target, before.as_deref(), arguments.content.as_bytes())))
 }
 
 fn write(place: &Place, arguments: &Arguments, seen: &ReadFiles) -> Result<ToolOutput> {
