@@ -3,11 +3,13 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, SessionArgs};
+use crate::args::{Cli, ColorChoice, Command, Global, SessionArgs};
 use crate::commands;
 use crate::error::{CommandError, Kind, Result};
+use crate::output;
 use crate::setup::{Environment, Setup};
 
 /// Runs the command of this process.
@@ -16,6 +18,12 @@ pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            if let Some(words) = loose_words(&error) {
+                let message = format!("a prompt of several words stands in quotes; {words:?} came after it");
+                let error = CommandError::usage("usage.words", message).hint("stele run \"fix the failing test\"");
+                report(&error, environment.look(ColorChoice::Auto).stderr());
+                return ExitCode::from(error.kind.exit());
+            }
             // Help that nobody reads any more is no fault.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
@@ -31,6 +39,20 @@ pub fn run() -> ExitCode {
             ExitCode::from(error.kind.exit())
         }
     }
+}
+
+/// The first word that came after a prompt, where that is what the error is about.
+fn loose_words(error: &clap::Error) -> Option<String> {
+    let word = match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(word) if error.kind() == ErrorKind::UnknownArgument => word,
+        _ => return None,
+    };
+    let mut typed = std::env::args_os().skip(1);
+    // Commands other than `run` take no prompt.
+    let command = Cli::command();
+    let first = typed.next()?.to_string_lossy().into_owned();
+    let takes_a_prompt = first == "run" || command.find_subcommand(&first).is_none();
+    (takes_a_prompt && !word.starts_with('-')).then(|| word.clone())
 }
 
 /// Writes an error for a person.
@@ -50,6 +72,10 @@ pub fn report(error: &CommandError, style: crate::render::style::Style) {
 fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
     let Cli { global, session, prompt, command } = cli;
     let Some(command) = command else {
+        if prompt.as_ref().is_some_and(|prompt| prompt == "help") {
+            output::print(&Cli::command().render_help().to_string())?;
+            return Ok(0);
+        }
         if let Some(name) = prompt.as_ref().and_then(|prompt| nearest_command(&prompt.to_string_lossy())) {
             let message = format!("there is no such command; did you mean `stele {name}`?");
             return Err(CommandError::usage("usage.command", message).hint("a prompt of one word: stele run WORD"));
@@ -68,9 +94,9 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
     match command {
         Command::Run(args) => commands::run::main(environment, &global, args),
         Command::Demo(args) => commands::demo::main(environment, &global, &args),
-        Command::Sessions(command) => commands::sessions::main(&Setup::new(environment, &global, &plain)?, command),
-        Command::Verify(args) => commands::verify::main(&Setup::new(environment, &global, &plain)?, &args),
-        Command::Cache(command) => commands::cache::main(&Setup::new(environment, &global, &plain)?, &command),
+        Command::Sessions(command) => commands::sessions::main(&for_logs(environment, &global)?, command),
+        Command::Verify(args) => commands::verify::main(&for_logs(environment, &global)?, &args),
+        Command::Cache(command) => commands::cache::main(&for_logs(environment, &global)?, &command),
         Command::Models(args) => commands::models::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Config(args) => commands::config::main(environment, &global, &args),
         Command::Doctor(args) => commands::doctor::main(environment, &global, &args),
@@ -78,8 +104,22 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
     }
 }
 
+/// The logs stay readable whatever the configuration says; what is wrong with it is told.
+fn for_logs(environment: Environment, global: &Global) -> Result<Setup> {
+    let (setup, wrong) = Setup::for_logs(environment, global)?;
+    if let Some(error) = wrong {
+        let error = error.hint("the logs are read all the same; nothing else runs before this is put right");
+        report(&error, setup.look.stderr());
+    }
+    Ok(setup)
+}
+
 /// The command that a single word may have been meant as.
 fn nearest_command(prompt: &str) -> Option<String> {
+    // Other programs list with this word; here the sessions are what there is to list.
+    if prompt == "list" {
+        return Some("sessions list".to_owned());
+    }
     if prompt.is_empty() || prompt.contains(char::is_whitespace) || prompt.contains(['/', '.', '?', '!']) {
         return None;
     }
@@ -89,7 +129,7 @@ fn nearest_command(prompt: &str) -> Option<String> {
 }
 
 /// Insertions, deletions and substitutions between two words.
-fn distance(one: &str, other: &str) -> usize {
+pub fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (line, left) in one.chars().enumerate() {
@@ -111,6 +151,7 @@ mod tests {
     fn a_slip_of_the_pen_is_no_prompt() {
         assert_eq!(nearest_command("verfy").as_deref(), Some("verify"));
         assert_eq!(nearest_command("session").as_deref(), Some("sessions"));
+        assert_eq!(nearest_command("list").as_deref(), Some("sessions list"));
         assert_eq!(nearest_command("refactor"), None);
         assert_eq!(nearest_command("verify it"), None);
         assert_eq!(nearest_command("hello"), None);

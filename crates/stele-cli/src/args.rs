@@ -136,7 +136,7 @@ pub struct LimitArgs {
     pub max_tokens: Option<u64>,
 
     /// US dollars in the whole session
-    #[arg(long, value_name = "USD", value_parser = values::money)]
+    #[arg(long, value_name = "USD", value_parser = values::money, allow_hyphen_values = true)]
     pub max_cost: Option<Micros>,
 
     /// With --max-cost: also use a model whose price is not known
@@ -305,7 +305,7 @@ pub enum SessionsCommand {
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
     /// The session; the start of its id is enough
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    #[arg(conflicts_with = "all")]
     pub id: Option<String>,
     /// Every session
     #[arg(long)]

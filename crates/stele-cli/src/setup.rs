@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use stele_agent::{Agent, AgentOptions, Approvals, Clock};
 use stele_core::{Millis, Tool};
 use stele_guard::Surroundings;
-use stele_provider::{Client, ClientSettings, Route};
+use stele_provider::{Client, ClientSettings, KeySource, Route};
 use stele_store::Store;
 
 use crate::args::{ColorChoice, Global, SessionArgs};
@@ -82,6 +82,21 @@ impl Setup {
         Ok(Self { environment, config, folder, look })
     }
 
+    /// For commands that need no more than the logs: a configuration that is wrong does not stand in their way.
+    /// What is wrong with it comes beside.
+    pub fn for_logs(environment: Environment, global: &Global) -> Result<(Self, Option<CommandError>)> {
+        let error = match Self::new(environment.clone(), global, &SessionArgs::default()) {
+            Err(error) if error.code.starts_with("config.") => error,
+            setup => return Ok((setup?, None)),
+        };
+        let folder = folder(global)?;
+        // Where nothing says where the logs are, the error before says so.
+        let Ok(inputs) = Inputs::defaults(environment.text()) else { return Err(error) };
+        let config = Config::load(&inputs)?;
+        let look = environment.look(global.color);
+        Ok((Self { environment, config, folder, look }, Some(error)))
+    }
+
     /// The logs, for writing.
     pub fn store(&self) -> Result<Store> {
         Ok(Store::open(&self.config.data)?)
@@ -125,6 +140,33 @@ impl Setup {
             routes.insert(0, chosen);
         }
         Ok(routes)
+    }
+
+    /// What to say where there is no route: a vendor whose key is set and that needs a model is named first.
+    pub fn no_route(&self, found: Vec<stele_provider::Found>) -> CommandError {
+        let error = CommandError::from(stele_provider::RouteError::None { found });
+        stele_provider::vendors().iter().filter(|vendor| vendor.model.is_none()).fold(error, |error, vendor| {
+            match vendor.key_env.iter().find(|name| self.environment.get(name).is_some()) {
+                Some(key) => error.hint(format!(
+                    "{key} is set; {} needs a model too: [routes.{}] model = \"…\" in {}",
+                    vendor.name,
+                    vendor.name,
+                    self.config.home.join("config.toml").display()
+                )),
+                None => error,
+            }
+        })
+    }
+
+    /// Refuses a route whose key is not there, before anything is begun.
+    pub fn has_key(&self, route: &Route) -> Result<()> {
+        match &route.key {
+            KeySource::Env(name) if self.environment.get(name).is_none_or(|key| key.trim().is_empty()) => {
+                let message = format!("route {} needs a key in {name}, which is not set", route.name);
+                Err(CommandError::usage("provider.no_credential", message).hint(format!("export {name}=…")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// An agent.
@@ -212,10 +254,29 @@ pub fn choose<'a>(routes: &'a [Route], choice: Option<&str>) -> Result<(&'a Rout
     {
         return Ok((route, model.to_owned()));
     }
+    let known = stele_provider::model(choice).is_some() || routes.iter().any(|route| route.model == choice);
+    let listed = || routes.iter().map(|route| route.name.as_str()).collect::<Vec<_>>().join(", ");
+    if let (false, Some((name, model))) = (known, choice.split_once('/')) {
+        // Where the models' own names have a slash, this is one of them.
+        if !first.model.contains('/') {
+            let message = format!("there is no route {name}; the routes are {}", listed());
+            return Err(CommandError::usage("usage.model", message)
+                .hint(format!("{}/{name}/{model}, if that is the name of a model", first.name)));
+        }
+    } else if let (false, Some(near)) = (known, routes.iter().find(|route| is_slip(choice, &route.name))) {
+        let message = format!("there is no route {choice}; did you mean {}?", near.name);
+        return Err(CommandError::usage("usage.model", message)
+            .hint(format!("{}/{choice}, if that is the name of a model", first.name)));
+    }
     // A model that the catalogue knows goes to its own vendor, where that one is set up.
     let vendor = stele_provider::model(choice).and_then(|model| by_name(&model.vendor));
     let same = routes.iter().find(|route| route.model == choice);
     Ok((same.or(vendor).unwrap_or(first), choice.to_owned()))
+}
+
+/// True when a word was probably meant as a name of some length.
+fn is_slip(word: &str, name: &str) -> bool {
+    crate::app::distance(word, name) <= if name.len() < 4 { 1 } else { 2 }
 }
 
 #[cfg(test)]
@@ -253,7 +314,13 @@ mod tests {
         check(Some("two/x/y"), ("two", "x/y"));
         check(Some("vendor/m2"), ("two", "vendor/m2"));
         check(Some("other"), ("one", "other"));
-        check(Some("unknown/model"), ("one", "unknown/model"));
+        let routes = [route("env", "org/model"), route("work", "m")];
+        assert_eq!(choose(&routes, Some("other/model")).unwrap().1, "other/model");
+        for slip in ["wrok", "wrk"] {
+            assert!(choose(&routes, Some(slip)).unwrap_err().message.contains("mean work?"), "{slip}");
+        }
+        let error = choose(&[route("one", "m1")], Some("nope/x")).unwrap_err();
+        assert_eq!((error.code.as_str(), error.hints[0].contains("one/nope/x")), ("usage.model", true));
         check(Some("claude-opus-5-5"), ("anthropic", "claude-opus-5-5"));
         assert_eq!(choose(&[], None).unwrap_err().code, "config.no_route");
         assert!(choose(&[route("one", "m")], Some(" ")).is_err());

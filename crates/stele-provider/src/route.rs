@@ -252,7 +252,8 @@ fn environment(set: &Lookup<'_>) -> Result<Option<Route>, RouteError> {
         if model.is_none() && key.is_none() {
             return Ok(None);
         }
-        let problem = "STELE_MODEL and STELE_API_KEY need STELE_WIRE or STELE_BASE_URL beside them";
+        let problem = "STELE_MODEL and STELE_API_KEY need STELE_WIRE or STELE_BASE_URL beside them; \
+                       to choose another model of a vendor whose key is set, use --model NAME or `model = \"NAME\"` in config.toml";
         return Err(invalid(problem.to_owned()));
     }
     let Some(model) = model else {

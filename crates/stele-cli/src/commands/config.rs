@@ -44,12 +44,29 @@ pub fn main(environment: Environment, global: &Global, args: &ConfigArgs) -> Res
         })
         .collect();
     output::print(&lines.join("\n"))?;
+    if args.explain.is_none() {
+        environment_route(&setup, args.json, style)?;
+    }
     if !args.json {
         for skipped in &setup.config.skipped {
             output::print(&style.yellow(&format!("! {}", one_line(skipped))))?;
         }
     }
     Ok(0)
+}
+
+/// The route that `STELE_*` make, which is no key of the configuration and counts before all of them.
+fn environment_route(setup: &Setup, json: bool, style: Style) -> Result<()> {
+    let routes = setup.routes().unwrap_or_default();
+    let Some(route) = routes.iter().find(|route| route.name == "env") else { return Ok(()) };
+    let value = format!("{} at {} over {}", route.model, route.base_url, route.wire);
+    let source = "STELE_MODEL, STELE_BASE_URL, STELE_WIRE";
+    output::print(&if json {
+        let about = "one route alone, from the environment";
+        json::line(&Row { key: "routes.env", value: Some(&value), source: source.to_owned(), about, set: Vec::new() })
+    } else {
+        format!("routes.env = {}  {}", one_line(&value), style.dim(source))
+    })
 }
 
 fn row(setting: &Setting) -> Row<'_> {

@@ -42,6 +42,10 @@ const BETWEEN: Duration = Duration::from_millis(12);
 
 /// Runs it, then shows what came of it.
 pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Result<u8> {
+    if global.cwd.is_some() {
+        let message = "the demonstration makes a folder of its own, so -C means nothing to it; set TMPDIR to say where";
+        return Err(CommandError::usage("usage.folder", message));
+    }
     let folder = project().map_err(|error| {
         CommandError::usage("demo.folder", format!("cannot make a folder for the demonstration: {error}; set TMPDIR"))
     })?;
@@ -182,6 +186,7 @@ fn report(store: &Store, session: &SessionId, folder: &Path, style: Style) -> Re
         (format!("stele sessions show {short}"), "all of it again, from the log"),
         (format!("stele verify {short}"), "every request, byte for byte"),
         (format!("cd {}", folder.display()), "the project"),
+        (format!("rm -r {}", folder.display()), "remove it; nothing else does"),
         ("stele doctor".to_owned(), "what a real model needs here"),
     ] {
         lines.push(format!("  {command:<41}{}", style.dim(what)));

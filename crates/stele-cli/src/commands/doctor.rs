@@ -1,19 +1,24 @@
 //! `stele doctor`: what is wrong here.
 
 use std::io::{self, IsTerminal};
+use std::net::{IpAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
 use stele_provider::{KeySource, Route};
 use stele_store::Store;
 
-use crate::args::{Global, ListArgs, SessionArgs};
+use crate::args::{Global, ListArgs};
 use crate::commands::run;
 use crate::error::{CommandError, Result};
 use crate::output;
 use crate::render::inert::one_line;
 use crate::render::json;
 use crate::setup::{Environment, Setup};
+
+/// Longest wait for a server of this machine.
+const CONNECT: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,9 +40,9 @@ struct Finding {
 pub fn main(environment: Environment, global: &Global, args: &ListArgs) -> Result<u8> {
     let look = environment.look(global.color);
     let mut findings = Vec::new();
-    match Setup::new(environment, global, &SessionArgs::default()) {
-        Ok(setup) => examine(&setup, &mut findings)?,
-        // Without a configuration there is nothing to look at.
+    match Setup::for_logs(environment, global) {
+        Ok((setup, wrong)) => examine(&setup, wrong, &mut findings)?,
+        // Nothing says where anything is.
         Err(error) => add(&mut findings, "configuration", Health::Wrong, error.to_string()),
     }
     let style = look.stdout();
@@ -63,9 +68,16 @@ fn add(findings: &mut Vec<Finding>, what: &'static str, health: Health, says: im
     findings.push(Finding { what, health, says: says.into() });
 }
 
-fn examine(setup: &Setup, findings: &mut Vec<Finding>) -> Result<()> {
+fn examine(setup: &Setup, wrong: Option<CommandError>, findings: &mut Vec<Finding>) -> Result<()> {
     add(findings, "version", Health::Good, env!("CARGO_PKG_VERSION"));
-    add(findings, "configuration", Health::Good, setup.config.home.join("config.toml").display().to_string());
+    let file = setup.config.home.join("config.toml");
+    match wrong {
+        Some(error) => add(findings, "configuration", Health::Wrong, error.to_string()),
+        None if file.exists() => add(findings, "configuration", Health::Good, file.display().to_string()),
+        None => {
+            add(findings, "configuration", Health::Good, format!("(none; defaults; {} would be it)", file.display()));
+        }
+    }
     for skipped in &setup.config.skipped {
         add(findings, "skipped", Health::Note, skipped);
     }
@@ -78,8 +90,9 @@ fn examine(setup: &Setup, findings: &mut Vec<Finding>) -> Result<()> {
     }
     runtime.shutdown_background();
     if routes.is_empty() && !findings.iter().any(|finding| finding.what == "routes") {
-        let error: CommandError = stele_provider::RouteError::None { found: Vec::new() }.into();
-        add(findings, "routes", Health::Wrong, error.to_string());
+        let error = setup.no_route(Vec::new());
+        let hints = error.hints.iter().map(|hint| format!("; {hint}")).collect::<String>();
+        add(findings, "routes", Health::Wrong, format!("{error}{hints}"));
     }
     let path = setup.environment.get("PATH").unwrap_or_default();
     match ["bash", "sh"].into_iter().find_map(|shell| on_path(path, shell)) {
@@ -133,6 +146,11 @@ fn routes(setup: &Setup, findings: &mut Vec<Finding>) -> Vec<Route> {
     };
     for route in &routes {
         let place = format!("{}: {} at {}", route.name, route.model, route.base_url);
+        if let Some(Err(problem)) = loopback(&route.base_url).map(|place| connects(&place)) {
+            let says = format!("{place}: nothing answers there ({problem}); start the server, or name another one");
+            add(findings, "route", Health::Wrong, says);
+            continue;
+        }
         match &route.key {
             KeySource::None => add(findings, "route", Health::Good, format!("{place}, no key needed")),
             KeySource::Env(name) if setup.environment.get(name).is_some() => {
@@ -146,9 +164,51 @@ fn routes(setup: &Setup, findings: &mut Vec<Finding>) -> Vec<Route> {
     routes
 }
 
+/// Host and port of a server of this machine; `None` for one elsewhere, which is not asked.
+fn loopback(base_url: &str) -> Option<(String, u16)> {
+    let (scheme, rest) = base_url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let port = if scheme == "https" { 443 } else { 80 };
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, number)) if !number.ends_with(']') => (host, number.parse().ok()?),
+        _ => (authority, port),
+    };
+    let host = host.trim_matches(['[', ']']);
+    let here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    here.then(|| (host.to_owned(), port))
+}
+
+/// Connects, and no more.
+fn connects((host, port): &(String, u16)) -> io::Result<()> {
+    let mut problem = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in (host.as_str(), *port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(_) => return Ok(()),
+            Err(error) => problem = error,
+        }
+    }
+    Err(problem)
+}
+
 fn on_path(path: &str, program: &str) -> Option<String> {
     std::env::split_paths(path)
         .map(|folder| folder.join(program))
         .find(|file| file.is_file())
         .map(|file| file.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_servers_of_this_machine_are_asked() {
+        let local = |url| loopback(url).map(|(host, port)| format!("{host} {port}"));
+        assert_eq!(local("http://127.0.0.1:9/v1").as_deref(), Some("127.0.0.1 9"));
+        assert_eq!(local("http://[::1]:8080").as_deref(), Some("::1 8080"));
+        assert_eq!(local("http://[::1]/v1").as_deref(), Some("::1 80"));
+        assert_eq!(local("https://localhost/v1").as_deref(), Some("localhost 443"));
+        assert_eq!(local("https://models.example:443/v1"), None);
+        assert_eq!(local("http://192.168.0.2:11434/v1"), None);
+    }
 }

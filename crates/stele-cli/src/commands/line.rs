@@ -17,7 +17,7 @@ use crate::output::View;
 use crate::person::{Person, PersonEvent, Typing};
 use crate::prompt;
 use crate::render::inert::{one_line, shorten};
-use crate::render::money::{cost, percent, plural, tokens};
+use crate::render::money::{cost, from_cache, plural, tokens};
 use crate::render::text::Choice;
 use crate::render::{time, timeline};
 use crate::sessions::{self, Wanted, Which};
@@ -45,12 +45,15 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
     let routes = setup.routes()?;
     let runtime = run::runtime()?;
     let exit = runtime.block_on(async {
-        let routes = run::with_local(routes).await?;
+        let routes = run::with_local(setup, routes).await?;
         let (ask, questions) = run::asker();
         let tools = setup.tools(Some(ask));
         let agent = setup.agent(routes, Approvals::Person, tools.clone())?;
         let wanted = Wanted { mode: args.mode, model: args.model.clone() };
         let which = Which::from_flags(args, agent.store(), &setup.folder)?;
+        if which == Which::New {
+            setup.has_key(setup::choose(agent.routes(), args.model.as_deref())?.0)?;
+        }
         let mut person = Person::present(questions, Typing::Steers);
         person.listen();
         let choice = Choice { quiet: false, hold_answer: false, progress: false };
@@ -213,10 +216,10 @@ impl Line<'_> {
         }
         let (steps, files) = (self.tally.steps - before.steps, self.tally.files.len());
         let mut line = format!(
-            "{} · {} · {} from cache",
+            "{} · {}{}",
             plural(steps, "step"),
             cost(self.tally.account.cost()),
-            percent(self.tally.hit_rate())
+            from_cache(self.tally.hit_rate())
         );
         if files > 0 {
             line.push_str(&format!(" · {} changed in this session", plural(files as u64, "file")));
@@ -256,8 +259,17 @@ impl Line<'_> {
         let (route, model) = setup::choose(self.agent.routes(), Some(choice))?;
         let (route, said) =
             (route.name.clone(), format!("{}/{model}; the next request begins a new cache prefix", route.name));
+        let known = stele_provider::model(&model).is_some() || agent_has(&self.agent, &model);
+        let said = match known {
+            true => one_line(&said),
+            false => format!(
+                "{}\n{}",
+                one_line(&said),
+                one_line(&format!("! no model {model} is known here; the server decides"))
+            ),
+        };
         self.conversation.driver.command(Command::SetModel { route, model, by: By::person("cli") })?;
-        self.say(&one_line(&said));
+        self.say(&said);
         Ok(())
     }
 
@@ -276,12 +288,12 @@ impl Line<'_> {
         let state = self.conversation.driver.state();
         let (counters, usage) = (state.counters(), *state.usage());
         let text = format!(
-            "{} · {} · {}\n{} · {} from cache\n{}",
+            "{} · {} · {}\n{}{}\n{}",
             plural(counters.turns, "turn"),
             plural(counters.steps, "step"),
             plural(counters.executions, "execution"),
             tokens(&usage),
-            percent(usage.hit_rate()),
+            from_cache(usage.hit_rate()),
             cost(state.cost())
         );
         self.say(&text);
@@ -322,4 +334,9 @@ impl Line<'_> {
         self.begin(&which);
         Ok(())
     }
+}
+
+/// True for a model that some route names.
+fn agent_has(agent: &Agent, model: &str) -> bool {
+    agent.routes().iter().any(|route| route.model == model)
 }

@@ -73,10 +73,13 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
     let (approvals, ask, person) = person(&args.output);
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
-        let routes = with_local(routes).await?;
+        let routes = with_local(&setup, routes).await?;
         let tools = setup.tools(ask);
         let agent = setup.agent(routes, approvals, tools.clone())?;
         let which = Which::from_flags(&args.session, agent.store(), &setup.folder)?;
+        if which == Which::New {
+            setup.has_key(setup::choose(agent.routes(), args.session.model.as_deref())?.0)?;
+        }
         let plan = Plan {
             which,
             wanted: Wanted { mode: args.session.mode, model: args.session.model.clone() },
@@ -134,10 +137,9 @@ pub fn asker() -> (stele_tools::Ask, mpsc::UnboundedReceiver<Question>) {
 }
 
 /// With no route at all, the servers of this machine are looked for, so that the error can name them.
-pub async fn with_local(routes: Vec<stele_provider::Route>) -> Result<Vec<stele_provider::Route>> {
+pub async fn with_local(setup: &Setup, routes: Vec<stele_provider::Route>) -> Result<Vec<stele_provider::Route>> {
     if routes.is_empty() {
-        let found = stele_provider::probe_local().await;
-        return Err(stele_provider::RouteError::None { found }.into());
+        return Err(setup.no_route(stele_provider::probe_local().await));
     }
     Ok(routes)
 }
@@ -168,6 +170,12 @@ pub fn view(setup: &Setup, output: &OutputArgs, tools: Vec<Arc<dyn Tool>>, hold_
 pub fn text_view(setup: &Setup, choice: Choice, tools: Vec<Arc<dyn Tool>>) -> TextView {
     let mut text = TextView::new(setup.look.screen(), choice, tools, setup.folder.clone());
     text.home = setup.environment.get("HOME").map(PathBuf::from);
+    let routes = setup.routes().unwrap_or_default();
+    let keys = routes.into_iter().filter_map(|route| match route.key {
+        stele_provider::KeySource::Env(variable) => Some((route.name, variable)),
+        stele_provider::KeySource::None => None,
+    });
+    text.keys = keys.collect();
     text
 }
 

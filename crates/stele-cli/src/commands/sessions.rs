@@ -60,7 +60,12 @@ fn list(setup: &Setup, here: bool, limit: u32, json: bool) -> Result<u8> {
     let style = setup.look.stdout();
     let text: Vec<String> = rows.iter().map(|row| if json { json_row(row) } else { text_row(row, style) }).collect();
     if rows.is_empty() && !json {
-        output::print("no session yet; stele run \"…\", or stele demo, makes the first one")?;
+        let all = setup.inspect()?.map(|store| store.sessions(&Filter::default())).transpose()?;
+        output::print(&match all.map_or(0, |all| all.len() as u64) {
+            0 => "no session yet; stele run \"…\", or stele demo, makes the first one".to_owned(),
+            elsewhere if here && limit > 0 => format!("none in this folder; without --here: {elsewhere}"),
+            all => format!("none of {} shown, since -n is {limit}", plural(all, "session")),
+        })?;
         return Ok(0);
     }
     output::print(&text.join("\n"))?;
@@ -200,7 +205,12 @@ fn export(setup: &Setup, id: &str, path: Option<&Path>) -> Result<u8> {
         }
         Some(path) => {
             let file = File::create_new(path).map_err(|error| {
-                CommandError::usage("usage.file", format!("cannot make {}: {error}", path.display()))
+                let advice = if error.kind() == io::ErrorKind::AlreadyExists {
+                    "; nothing is overwritten: name another file, or remove that one"
+                } else {
+                    ""
+                };
+                CommandError::usage("usage.file", format!("cannot make {}: {error}{advice}", path.display()))
             })?;
             let mut out = io::BufWriter::new(file);
             let exported = store.export(&id, &mut out).map_err(stream)?;
@@ -279,7 +289,15 @@ fn remove(setup: &Setup, ids: &[String]) -> Result<u8> {
     // Every id is looked up first, so that a slip in the second does not remove the first.
     let ids: Vec<SessionId> = ids.iter().map(|id| store.resolve(id)).collect::<stele_store::Result<_>>()?;
     for id in ids {
-        match store.remove(&id)? {
+        let removed = store.remove(&id).map_err(|error| match error {
+            stele_store::Error::Locked { holder, .. } => {
+                let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
+                let message = format!("session {id} is in use{by}, so it is not removed; end that process first");
+                CommandError::usage("log.locked", message)
+            }
+            error => error.into(),
+        })?;
+        match removed {
             Removed::Whole => output::print(&format!("removed {id}"))?,
             Removed::KeptFor { last } => output::print(&format!(
                 "removed {id}; its records up to {last} stay, hidden, as long as a fork continues them"

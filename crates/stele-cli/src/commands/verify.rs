@@ -6,7 +6,7 @@ use stele_core::{Hash, SessionId};
 use stele_store::{Filter, Store};
 
 use crate::args::VerifyArgs;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::output;
 use crate::render::inert::one_line;
 use crate::render::json;
@@ -32,6 +32,10 @@ struct Report {
 
 /// Checks one session or all.
 pub fn main(setup: &Setup, args: &VerifyArgs) -> Result<u8> {
+    if args.id.is_none() && !args.all {
+        return Err(CommandError::usage("usage.session", "which session? the start of its id, or --all for every one")
+            .hint("stele sessions list"));
+    }
     let mut reports = Vec::new();
     if args.all {
         let Some(store) = setup.inspect()? else {

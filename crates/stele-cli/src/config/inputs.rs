@@ -107,6 +107,17 @@ impl Inputs {
         })
     }
 
+    /// The defaults alone, where what is set cannot be read: the logs stay where they are.
+    ///
+    /// # Errors
+    /// Nothing says where they are.
+    pub fn defaults(env: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
+        let places = Places::find(env)?;
+        let env = env.iter().filter(|(name, _)| !name.starts_with("STELE_"));
+        let env = env.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Ok(Self { env, places, managed: None, user: None, project: None, flags: Flags::default() })
+    }
+
     /// What was found and not loaded.
     pub(super) fn skipped(&self) -> Vec<String> {
         self.project

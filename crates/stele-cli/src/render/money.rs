@@ -73,6 +73,11 @@ pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "unknown".to_owned(), |share| format!("{:.0} %", share * 100.0))
 }
 
+/// What was read from the provider's cache, to stand behind the tokens; nothing where nobody reported it.
+pub fn from_cache(share: Option<f64>) -> String {
+    share.map_or_else(String::new, |share| format!(" · {} from cache", percent(Some(share))))
+}
+
 /// Tokens in their disjoint buckets; what nobody reported is `?`.
 pub fn tokens(usage: &Usage) -> String {
     if usage.is_unknown() {
@@ -119,5 +124,6 @@ mod tests {
         let usage = Usage { fresh: Some(1_200), output: Some(0), ..Usage::default() };
         assert_eq!(tokens(&usage), "1,200 fresh · ? read · 0 output");
         assert_eq!(percent(None), "unknown");
+        assert_eq!((from_cache(None).as_str(), from_cache(Some(0.5)).as_str()), ("", " · 50 % from cache"));
     }
 }

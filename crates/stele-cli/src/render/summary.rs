@@ -56,11 +56,9 @@ pub fn lines(tally: &Tally, session: Option<&str>, skipped: &[String], folder: &
         money::elapsed(Duration::from_millis(time.unwrap_or(0)))
     ));
     let mut tokens = money::tokens(tally.account.usage());
-    if let Some(rate) = tally.hit_rate() {
-        tokens.push_str(&format!(" · {} from cache", money::percent(Some(rate))));
-    }
+    tokens.push_str(&money::from_cache(tally.hit_rate()));
     let coverage = tally.account.coverage();
-    if coverage.known < coverage.attempts {
+    if coverage.known < coverage.attempts && coverage.known > 0 {
         tokens.push_str(&format!(" · known for {} of {} attempts", coverage.known, coverage.attempts));
     }
     lines.push(format!("{}{tokens}", label("tokens")));
@@ -88,8 +86,23 @@ pub fn limit(kind: LimitKind) -> &'static str {
 /// A limit's number in its unit.
 pub fn measure(kind: LimitKind, number: u64) -> String {
     match kind {
+        // The few milliseconds before the turn began belong to no one.
+        LimitKind::Time if number >= 500 => money::elapsed(Duration::from_millis((number + 50) / 100 * 100)),
         LimitKind::Time => money::elapsed(Duration::from_millis(number)),
         LimitKind::Cost => money::money(Micros(number)),
         _ => money::count(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_a_second_is_a_second() {
+        assert_eq!(measure(LimitKind::Time, 999), "1.0 s");
+        assert_eq!(measure(LimitKind::Time, 1_003), "1.0 s");
+        assert_eq!(measure(LimitKind::Time, 120), "120 ms");
+        assert_eq!(measure(LimitKind::Steps, 1_000), "1,000");
     }
 }

@@ -45,6 +45,11 @@ pub struct TextView {
     /// The call whose title is the last line on standard error.
     last_title: Option<CallId>,
     mode: Option<Mode>,
+    route: Option<String>,
+    /// The variable that holds a route's key, by route.
+    pub keys: BTreeMap<String, String>,
+    /// A failed request whose note waits for what follows: the end of the turn says it itself.
+    failure: Option<String>,
     began: Instant,
     steps: u64,
     tokens: u64,
@@ -73,6 +78,9 @@ impl TextView {
             answer: Answer::default(),
             last_title: None,
             mode: None,
+            route: None,
+            keys: BTreeMap::new(),
+            failure: None,
             began: Instant::now(),
             steps: 0,
             tokens: 0,
@@ -83,6 +91,7 @@ impl TextView {
     /// Makes the calls known that were open when a session was left.
     pub fn seed(&mut self, store: &Store, session: &SessionId, state: &State) {
         self.mode = Some(state.mode());
+        self.route = state.model().map(|model| model.route.clone());
         let Some(step) = state.step() else { return };
         for open in &step.calls {
             let Some(call) = state.call(open.call) else { continue };
@@ -159,7 +168,19 @@ impl TextView {
     /// A record was committed.
     pub fn record(&mut self, record: &Record) {
         let style = self.screen.style;
+        let follows = match &record.event {
+            Event::TurnEnded(ended) if matches!(ended.reason, EndReason::Failed { .. }) => {
+                self.failure = None;
+                false
+            }
+            Event::TurnEnded(_) | Event::RequestRetried(_) => true,
+            _ => false,
+        };
+        if let Some(failure) = self.failure.take_if(|_| follows) {
+            self.note(&failure);
+        }
         match &record.event {
+            Event::ModelSet(set) => self.route = Some(set.route.clone()),
             Event::ModeSet(set) => self.mode = Some(set.mode),
             Event::TurnStarted(_) => self.began = Instant::now(),
             Event::StepStarted(_) => {
@@ -184,12 +205,13 @@ impl TextView {
                 let message = one_line(failed.failure.message.as_str());
                 let message = message.strip_prefix(code).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
                 self.screen.end_line();
-                self.note(&style.yellow(&format!("! {code}: {}", shorten(message, 300))));
+                self.failure = Some(style.yellow(&format!("! {code}: {}", shorten(message, 300))));
             }
             Event::RequestRetried(retried) => {
                 let wait = Millis(retried.at.0 - record.ts.0).0.max(0).unsigned_abs();
                 let wait = elapsed(Duration::from_millis(wait));
-                self.note(&style.yellow(&format!("! trying again in {wait} (attempt {})", retried.attempt)));
+                let of = stele_core::limits::ATTEMPTS.default.max(u64::from(retried.attempt));
+                self.note(&style.yellow(&format!("! trying again in {wait} (attempt {} of {of})", retried.attempt)));
             }
             Event::PrefixBroken(broken) => self.note(&style.yellow(&format!(
                 "! the prompt's prefix changed at item {} ({}); this is a defect, please report it",
@@ -315,7 +337,8 @@ impl TextView {
                 let message = one_line(message);
                 let message =
                     message.strip_prefix(code.as_str()).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
-                self.warn(&style.red(&format!("✗ failed: {code}: {message}")));
+                let whose = if code == "provider.auth" { self.whose_key() } else { String::new() };
+                self.warn(&style.red(&format!("✗ failed: {code}: {message}{whose}")));
                 return;
             }
             EndReason::Aborted { by } if by.0 == "person:cli" => "■ stopped by you".to_owned(),
@@ -332,6 +355,15 @@ impl TextView {
             EndReason::Interrupted => "■ the turn before was left open and is closed now".to_owned(),
         };
         self.warn(&style.yellow(&line));
+    }
+
+    /// Which key was refused.
+    fn whose_key(&self) -> String {
+        let Some(route) = &self.route else { return String::new() };
+        match self.keys.get(route) {
+            Some(variable) => format!(" (route {}, key in {variable})", one_line(route)),
+            None => format!(" (route {}, which was given no key)", one_line(route)),
+        }
     }
 
     /// Asks a person about a call.

@@ -6,7 +6,7 @@ use stele_core::cache::{CacheReport, CacheVerdict};
 use stele_core::timeline::{Entry, EntryKind, Status, Timeline};
 
 use super::inert::{one_line, shorten};
-use super::money::{cost, count, elapsed, known, percent, plural, tokens};
+use super::money::{cost, count, elapsed, from_cache, known, percent, plural, tokens};
 use super::style::Style;
 
 /// The timeline, a line an entry, sums at the end.
@@ -25,12 +25,7 @@ pub fn lines(timeline: &Timeline, style: Style) -> Vec<String> {
         plural(sum(|turn| turn.attempts), "attempt"),
         plural(sum(|turn| turn.executions), "execution"),
     ));
-    lines.push(format!(
-        "{} · {} from cache · {}",
-        tokens(&timeline.usage),
-        percent(timeline.hit_rate),
-        cost(timeline.cost)
-    ));
+    lines.push(format!("{}{} · {}", tokens(&timeline.usage), from_cache(timeline.hit_rate), cost(timeline.cost)));
     lines
 }
 
@@ -87,6 +82,6 @@ pub fn cache_lines(report: &CacheReport, style: Style) -> Vec<String> {
             known(request.reported),
         ));
     }
-    lines.push(format!("{} · {} from cache", tokens(&report.usage), percent(report.usage.hit_rate())));
+    lines.push(format!("{}{}", tokens(&report.usage), from_cache(report.usage.hit_rate())));
     lines
 }

@@ -58,6 +58,83 @@ fn no_route() {
 }
 
 #[test]
+fn a_key_without_a_model_is_named() {
+    let place = Place::new();
+    for arguments in [&["run", "hi"][..], &["doctor"]] {
+        let mut command = place.stele(arguments.iter().copied());
+        command.env("GROQ_API_KEY", "k");
+        let done = Done::of(command);
+        assert!(format!("{}{}", done.out, done.err).contains("GROQ_API_KEY is set"), "{done:?}");
+    }
+}
+
+#[test]
+fn a_route_whose_key_is_missing_begins_nothing() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.home()).unwrap();
+    let route = "[routes.work]\nwire = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\n";
+    std::fs::write(place.home().join("config.toml"), format!("{route}key_env = \"WORK_KEY\"\n")).unwrap();
+    says(&Done::of(place.stele(["run", "hi"])), 2, "WORK_KEY");
+    assert!(place.sessions().is_empty());
+    says(&Done::of(place.stele(["run", "-m", "wrok", "hi"])), 2, "did you mean work?");
+    says(&Done::of(place.stele(["run", "-m", "nope/x", "hi"])), 2, "there is no route nope");
+}
+
+#[test]
+fn words_without_quotes_and_help() {
+    let place = Place::new();
+    says(&Done::of(place.stele(["fix", "the", "bug"])), 2, "in quotes");
+    says(&Done::of(place.stele(["run", "fix", "the", "bug"])), 2, "in quotes");
+    says(&Done::of(place.stele(["list"])), 2, "stele sessions list");
+    let help = Done::of(place.stele(["help"]));
+    assert_eq!((help.code, help.out.contains("Usage: stele")), (0, true), "{help:?}");
+}
+
+#[test]
+fn logs_are_read_whatever_the_configuration_says() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    assert_eq!(Done::of(place.with(&server, ["run", "hi"])).code, 0);
+    std::fs::write(place.home().join("config.toml"), "modle = \"x\"\n").unwrap();
+    assert_eq!(place.sessions().len(), 1);
+    let listed = Done::of(place.stele(["sessions", "list"]));
+    assert!(listed.out.contains("hi") && listed.err.contains("modle"), "{listed:?}");
+    let doctor = Done::of(place.stele(["doctor"]));
+    assert_eq!(doctor.code, 1);
+    assert!(doctor.out.contains("modle") && doctor.out.contains("shell"), "{doctor:?}");
+}
+
+#[test]
+fn doctor_connects_to_a_server_of_this_machine() {
+    let place = Place::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = place.stele(["doctor"]);
+    command.env("STELE_BASE_URL", format!("http://127.0.0.1:{port}/v1")).env("STELE_MODEL", "m");
+    let done = Done::of(command);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.out.contains("nothing answers there") && done.out.contains("(none; defaults"), "{done:?}");
+    let server = server(Say::text("x"));
+    assert_eq!(Done::of(place.with(&server, ["doctor"])).code, 0);
+}
+
+#[test]
+fn ids_and_files_that_are_missing_or_there() {
+    let place = Place::new();
+    says(&Done::of(place.stele(["verify"])), 2, "--all");
+    says(&Done::of(place.stele(["run", "--max-cost", "-1", "x"])), 2, "amount of US dollars");
+    says(&Done::of(place.stele(["-C", ".", "demo"])), 2, "TMPDIR");
+    let server = server(Say::text("x"));
+    assert_eq!(Done::of(place.with(&server, ["run", "hi"])).code, 0);
+    let id = place.sessions().remove(0);
+    place.write("out", "mine");
+    says(&Done::of(place.stele(["sessions", "export", &id, "-o", "out"])), 2, "nothing is overwritten");
+    let elsewhere = Done::of(place.stele(["-C", "/", "sessions", "list", "--here"]));
+    assert!(elsewhere.out.contains("none in this folder; without --here: 1"), "{elsewhere:?}");
+    let none = Done::of(place.stele(["sessions", "list", "-n", "0"]));
+    assert!(none.out.contains("none of 1 session shown"), "{none:?}");
+}
+
+#[test]
 fn a_configuration_with_a_typo() {
     let place = Place::new();
     std::fs::create_dir_all(place.home()).unwrap();
@@ -84,6 +161,8 @@ fn a_wrong_key() {
     let done = Done::of(command);
     says(&done, 1, "provider.auth");
     assert!(!done.err.contains("a-wrong-key"), "{done:?}");
+    assert_eq!(done.err.matches("provider.auth").count(), 1, "{done:?}");
+    assert!(done.err.contains("(route env, key in STELE_API_KEY)"), "{done:?}");
     place.assert_clean();
 }
 
