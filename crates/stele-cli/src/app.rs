@@ -10,6 +10,7 @@ use crate::args::{Cli, ColorChoice, Command, Global, SessionArgs};
 use crate::commands;
 use crate::error::{CommandError, Kind, Result};
 use crate::output;
+use crate::render::json::{self, Line};
 use crate::setup::{Environment, Setup};
 
 /// Runs the command of this process.
@@ -23,6 +24,13 @@ pub fn run() -> ExitCode {
                 let error = CommandError::usage("usage.words", message).hint("stele run \"fix the failing test\"");
                 report(&error, environment.look(ColorChoice::Auto).stderr());
                 return ExitCode::from(error.kind.exit());
+            }
+            if error.use_stderr() && wants_json() {
+                // The last line is there whatever happens.
+                let text = error.to_string();
+                let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                let result = commands::run::nothing_ran(&CommandError::usage("usage.options", message));
+                let _ = output::print(&json::line(&Line::Result(Box::new(result))));
             }
             // Help that nobody reads any more is no fault.
             let _ = error.print();
@@ -39,6 +47,12 @@ pub fn run() -> ExitCode {
             ExitCode::from(error.kind.exit())
         }
     }
+}
+
+/// True for `stele run --json …`, as far as it can be told of a line that is wrong.
+fn wants_json() -> bool {
+    let typed: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "--").collect();
+    typed.iter().any(|word| word == "run") && typed.iter().any(|word| word == "--json")
 }
 
 /// The first word that came after a prompt, where that is what the error is about.
@@ -84,7 +98,12 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
             return Err(CommandError::usage("usage.no_terminal", "the line interface needs a terminal")
                 .hint("stele run \"…\" works without one"));
         }
-        return commands::line::main(&Setup::new(environment, &global, &session)?, &session, prompt.as_deref());
+        return commands::line::main(
+            &Setup::new(environment, &global, &session)?,
+            &session,
+            global.cwd.as_deref(),
+            prompt.as_deref(),
+        );
     };
     if prompt.is_some() || session.is_given() {
         return Err(CommandError::usage("usage.order", "options of a command stand after its name")

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::feed::{Feed, Seen};
 use crate::output::View;
 use crate::person::{Pending, Person, PersonEvent, Typing};
+use crate::render::money;
 use crate::render::text::TextView;
 use crate::signals::Signals;
 use crate::tally::Tally;
@@ -41,6 +42,8 @@ pub struct Front {
 pub struct Conversation {
     pub driver: Driver,
     feed: Feed,
+    /// The first record that is news.
+    pub from: Seq,
     sender: mpsc::UnboundedSender<Command>,
     commands: mpsc::UnboundedReceiver<Command>,
 }
@@ -50,7 +53,7 @@ impl Conversation {
     pub fn new(driver: Driver, store: Store, from: Seq) -> Self {
         let feed = Feed::new(driver.subscribe(), store, driver.session().clone(), from);
         let (sender, commands) = mpsc::unbounded_channel();
-        Self { driver, feed, sender, commands }
+        Self { driver, feed, from, sender, commands }
     }
 
     /// Goes on until nothing is owed, or until somebody wants out at once. Everything that was
@@ -84,7 +87,7 @@ impl Conversation {
 
     async fn until_idle(&mut self, front: &mut Front, tally: &mut Tally) -> Result<Ending> {
         let Front { view, person, signals } = front;
-        let Self { driver, feed, sender, commands } = self;
+        let Self { driver, feed, sender, commands, .. } = self;
         let mut running = std::pin::pin!(driver.run(commands, Until::Idle));
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -103,7 +106,11 @@ impl Conversation {
                     person.pending.clear();
                     let _ = sender.send(Command::Cancel { by });
                 }
-                event = person.event() => answer(event, view, tally, person, sender),
+                event = person.event() => {
+                    // What led to a question is shown before it.
+                    take(&feed.rest()?, view, tally, person);
+                    answer(event, view, tally, person, sender);
+                }
                 Some(seen) = feed.wait() => {
                     take(&seen?, view, tally, person);
                     if person.is_gone() {
@@ -223,7 +230,12 @@ fn steer(line: &str, view: &mut View, tally: &Tally, sender: &mpsc::UnboundedSen
     let Some(view) = view.text() else { return };
     match line.trim() {
         "" => {}
-        "/cost" => view.warn(&format!("cost so far: {}", crate::render::money::cost(tally.account.cost()))),
+        "/cost" => view.warn(&format!(
+            "so far here: {} · {} · {}",
+            money::plural(tally.steps, "step"),
+            money::tokens(tally.account.usage()),
+            money::cost(tally.account.cost())
+        )),
         command if command.starts_with('/') => {
             view.warn("only /cost works while a turn runs; Ctrl-C stops it");
         }

@@ -25,13 +25,26 @@ pub enum Which {
 }
 
 impl Which {
-    /// What the flags say.
-    pub fn from_flags(flags: &SessionArgs, store: &Store, folder: &Path) -> Result<Self> {
+    /// What the flags say; `wanted_folder` is what `-C` says.
+    pub fn from_flags(flags: &SessionArgs, store: &Store, folder: &Path, wanted_folder: Option<&Path>) -> Result<Self> {
+        let stays = |id: &SessionId| -> Result<()> {
+            let cwd = store.session(id)?.cwd;
+            if wanted_folder.is_some() && Path::new(&cwd) != folder {
+                let message = format!("session {id} works in {cwd} and stays there; leave -C out");
+                return Err(CommandError::usage("usage.folder", one_line(&message))
+                    .hint(format!("a new session there: stele run -C {} \"…\"", folder.display())));
+            }
+            Ok(())
+        };
         if let Some(id) = &flags.resume {
-            return Ok(Self::Existing(store.resolve(id)?));
+            let id = store.resolve(id)?;
+            stays(&id)?;
+            return Ok(Self::Existing(id));
         }
         if let Some(id) = &flags.fork {
-            return Ok(Self::CopyOf(store.resolve(id)?));
+            let id = store.resolve(id)?;
+            stays(&id)?;
+            return Ok(Self::CopyOf(id));
         }
         if flags.continue_latest {
             return latest(store, folder).map(Self::Existing);

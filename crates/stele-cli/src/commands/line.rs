@@ -39,7 +39,7 @@ at an empty prompt Ctrl-C and Ctrl-D leave.
 const LISTED: u32 = 9;
 
 /// Talks until somebody leaves.
-pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<u8> {
+pub fn main(setup: &Setup, args: &SessionArgs, cwd: Option<&Path>, first: Option<&OsStr>) -> Result<u8> {
     let first =
         first.map(|text| prompt::check(std::os::unix::ffi::OsStrExt::as_bytes(text), "the prompt")).transpose()?;
     let routes = setup.routes()?;
@@ -50,7 +50,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
         let tools = setup.tools(Some(ask));
         let agent = setup.agent(routes, Approvals::Person, tools.clone())?;
         let wanted = Wanted { mode: args.mode, model: args.model.clone() };
-        let which = Which::from_flags(args, agent.store(), &setup.folder)?;
+        let which = Which::from_flags(args, agent.store(), &setup.folder, cwd)?;
         if which == Which::New {
             setup.has_key(setup::choose(agent.routes(), args.model.as_deref())?.0)?;
         }
@@ -67,7 +67,9 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
             agent,
         };
         line.begin(&which);
-        line.talk(first).await
+        let exit = line.talk(first).await;
+        line.way_back();
+        exit
     });
     runtime.shutdown_background();
     exit
@@ -110,6 +112,10 @@ impl Line<'_> {
         let mode = state.mode();
         let turns = plural(state.counters().turns, "turn");
         self.tally = Tally::beginning_at(state);
+        if let (false, Some(view)) = (*which == Which::New, self.front.view.text()) {
+            view.folder = Path::new(&folder).to_owned();
+            view.seed(self.agent.store(), self.conversation.driver.session(), state, self.conversation.from);
+        }
         let went = if *which == Which::New { String::new() } else { format!(" · {turns} before") };
         if let Some(view) = self.front.view.text() {
             view.folder = Path::new(&folder).to_owned();
@@ -188,6 +194,22 @@ impl Line<'_> {
                 return Ok(0);
             }
         }
+    }
+
+    /// How to come back.
+    fn way_back(&mut self) {
+        let driver = &self.conversation.driver;
+        if !driver.is_stored() {
+            return;
+        }
+        let session = driver.session().clone();
+        let here = std::env::current_dir().and_then(|here| here.canonicalize());
+        let cwd = driver.state().session().map(|session| Path::new(&session.cwd).to_owned());
+        let command = match (here.ok(), cwd) {
+            (Some(here), Some(cwd)) if here == cwd => "stele -c".to_owned(),
+            _ => format!("stele -r {session}"),
+        };
+        self.say(&format!("session {session}; to go on: {command}"));
     }
 
     /// Ends the prompt's line, so that the shell's prompt has one of its own.

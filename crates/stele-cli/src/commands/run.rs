@@ -15,7 +15,7 @@ use crate::error::{CommandError, ErrorJson, Kind, Result};
 use crate::output::{JsonView, View};
 use crate::person::{Pending, Person, Question, Typing};
 use crate::prompt::{self, Prompts};
-use crate::render::json::{HeadJson, RunResult, Status};
+use crate::render::json::{HeadJson, LimitJson, RunResult, Status};
 use crate::render::summary;
 use crate::render::text::{Choice, TextView};
 use crate::schema::Schema;
@@ -76,7 +76,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
         let routes = with_local(&setup, routes).await?;
         let tools = setup.tools(ask);
         let agent = setup.agent(routes, approvals, tools.clone())?;
-        let which = Which::from_flags(&args.session, agent.store(), &setup.folder)?;
+        let which = Which::from_flags(&args.session, agent.store(), &setup.folder, global.cwd.as_deref())?;
         if which == Which::New {
             setup.has_key(setup::choose(agent.routes(), args.session.model.as_deref())?.0)?;
         }
@@ -212,12 +212,12 @@ fn seed(conversation: &Conversation, agent: &Arc<Agent>, front: &mut Front) {
     if let (View::Text(text), Some(session)) = (&mut *view, state.session()) {
         text.folder = Path::new(&session.cwd).to_owned();
     }
+    if let View::Text(text) = &mut *view {
+        text.seed(agent.store(), conversation.driver.session(), state, conversation.from);
+    }
     let Some(step) = state.step() else { return };
     let waiting: Vec<_> =
         step.calls.iter().filter(|call| call.stage == CallStage::Asked).map(|call| call.call).collect();
-    if let View::Text(text) = &mut *view {
-        text.seed(agent.store(), conversation.driver.session(), state);
-    }
     if person.is_present() {
         person.pending.extend(waiting.iter().map(|call| Pending::Approval(*call)));
         if let Some(first) = waiting.first() {
@@ -329,6 +329,7 @@ impl Run {
             changed_files: self.tally.files.values().cloned().collect(),
             refused: self.tally.refused.clone(),
             skipped,
+            limit: end.as_ref().and_then(limit),
             jobs: driver.state().open_jobs().map(|job| format!("{}: {}", job.job, job.title)).collect(),
         };
         Outcome { result, tally: self.tally, exit, error }
@@ -345,6 +346,15 @@ fn ended(end: Option<&EndReason>, refused: bool) -> (Status, u8, Option<ErrorJso
         }
         Some(EndReason::Limit(_) | EndReason::MaxOutput) => (Status::Limit, 4, None),
         Some(EndReason::Aborted { .. } | EndReason::Interrupted) => (Status::Cancelled, 130, None),
+    }
+}
+
+fn limit(end: &EndReason) -> Option<LimitJson> {
+    match end {
+        EndReason::Limit(limit) => {
+            Some(LimitJson { which: limit.which, maximum: limit.maximum, observed: limit.observed })
+        }
+        _ => None,
     }
 }
 
@@ -378,6 +388,7 @@ pub fn nothing_ran(error: &CommandError) -> RunResult {
         changed_files: Vec::new(),
         refused: Vec::new(),
         skipped: Vec::new(),
+        limit: None,
         jobs: Vec::new(),
     }
 }
@@ -411,17 +422,15 @@ pub fn finish(setup: &Setup, output: &OutputArgs, view: &mut View, outcome: Outc
 fn close(text: &mut TextView, outcome: &Outcome) {
     if outcome.tally.started.is_none() {
         if outcome.error.is_none() {
-            text.warn("nothing is owed in this session; give it a prompt to go on");
+            let session = outcome.result.session.as_deref().unwrap_or("ID");
+            text.warn(&format!(
+                "nothing is owed in this session; the exit code is that of its last turn\nto go on: stele run --resume {session} \"…\""
+            ));
         }
         return;
     }
-    let lines = summary::lines(
-        &outcome.tally,
-        outcome.result.session.as_deref(),
-        &outcome.result.skipped,
-        &text.folder,
-        text.screen.style,
-    );
+    let elsewhere = std::env::current_dir().and_then(|here| here.canonicalize()).is_ok_and(|here| here != text.folder);
+    let lines = summary::lines(&outcome.tally, &outcome.result, &text.folder, elsewhere, text.screen.style);
     text.warn(&format!("\n{}", lines.join("\n")));
 }
 

@@ -150,6 +150,10 @@ fn show(setup: &Setup, id: &str, as_timeline: bool, json: bool) -> Result<u8> {
         view.show(&Seen::Record(logged.into()));
         view.check()?;
     }
+    if let Some(text) = view.text() {
+        text.rest();
+    }
+    view.check()?;
     Ok(0)
 }
 

@@ -137,6 +137,9 @@ fn covers(parts: &[&str], path: &[&str]) -> bool {
 
 /// The known key that is closest to a path; names that stand for `*` are kept.
 pub fn nearest(path: &str) -> String {
+    if ROUTES.iter().any(|(name, _)| *name == path) {
+        return format!("routes.NAME.{path}");
+    }
     let given: Vec<&str> = path.split('.').collect();
     let candidates = all().into_iter().flat_map(|key| {
         let parts: Vec<String> = key

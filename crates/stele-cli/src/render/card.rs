@@ -98,6 +98,9 @@ pub fn result(result: &ToolResult, folder: &Path, style: Style) -> (String, Vec<
     if let Some(error) = &result.error {
         let said = one_line(result.content.as_str());
         let said = said.strip_prefix(&error.code).map_or(said.as_str(), |rest| rest.trim_start_matches(": "));
+        // Some texts begin with the last part of the code, which is what the model is told to look for.
+        let last = error.code.rsplit('.').next().unwrap_or_default();
+        let said = said.strip_prefix(last).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(said);
         return (style.red(&format!("{}: {}", error.code, shorten(said, 160))), Vec::new());
     }
     let mut words = Vec::new();
@@ -142,6 +145,11 @@ pub fn result(result: &ToolResult, folder: &Path, style: Style) -> (String, Vec<
         words.push(plural(result.content.as_str().lines().count() as u64, "line"));
     }
     (words.join(" · "), below)
+}
+
+/// True for a question that reached nobody.
+pub fn asked_nobody(result: &ToolResult) -> bool {
+    result.error.is_none() && result.content.as_str().starts_with("Nobody can be asked")
 }
 
 fn changed_files(meta: &ResultMeta, folder: &Path) -> String {
@@ -230,6 +238,10 @@ mod tests {
         let result = ToolResult { call: CallId(1), content, error: Some(error), meta: ResultMeta::default() };
         let (words, _) = super::result(&result, Path::new("/"), Style::Plain);
         assert_eq!(words, "edit.ambiguous: two places fit");
+        let error = ToolError::new("tool.outcome_unknown", ToolErrorClass::OutcomeUnknown, "");
+        let content = Text::from("outcome_unknown: look at it");
+        let result = ToolResult { call: CallId(1), content, error: Some(error), meta: ResultMeta::default() };
+        assert_eq!(super::result(&result, Path::new("/"), Style::Plain).0, "tool.outcome_unknown: look at it");
     }
 
     #[test]

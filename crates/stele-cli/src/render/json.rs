@@ -116,8 +116,19 @@ pub struct RunResult {
     pub refused: Vec<RefusedCall>,
     /// What was not loaded for lack of trust.
     pub skipped: Vec<String>,
+    /// The limit that ended the last turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitJson>,
     /// Jobs that still ran when the run ended, and ended with it.
     pub jobs: Vec<String>,
+}
+
+/// A limit in its unit: milliseconds, millionths of a US dollar, or a count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LimitJson {
+    pub which: stele_core::limits::LimitKind,
+    pub maximum: u64,
+    pub observed: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

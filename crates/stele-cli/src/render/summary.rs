@@ -7,6 +7,7 @@ use stele_core::Micros;
 use stele_core::limits::LimitKind;
 
 use super::card::{counts, relative};
+use super::json::RunResult;
 use super::money;
 use super::style::Style;
 use crate::tally::Tally;
@@ -14,8 +15,8 @@ use crate::tally::Tally;
 /// Files that are named; the rest is counted.
 const FILES: usize = 12;
 
-/// The closing lines.
-pub fn lines(tally: &Tally, session: Option<&str>, skipped: &[String], folder: &Path, style: Style) -> Vec<String> {
+/// The closing lines. `elsewhere`: whoever reads them stands in another folder than the session.
+pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, elsewhere: bool, style: Style) -> Vec<String> {
     let label = |name: &str| style.dim(&format!("{name:<9}"));
     let mut lines = Vec::new();
     for (at, file) in tally.files.values().take(FILES).enumerate() {
@@ -43,8 +44,11 @@ pub fn lines(tally: &Tally, session: Option<&str>, skipped: &[String], folder: &
         };
         lines.push(format!("{}{} {}", label("refused"), refused.tool, style.dim(&super::inert::one_line(&why))));
     }
-    for skipped in skipped {
+    for skipped in &result.skipped {
         lines.push(format!("{}{}", label("skipped"), super::inert::one_line(skipped)));
+    }
+    for job in &result.jobs {
+        lines.push(format!("{}{}, ended with the run", label("job"), super::inert::one_line(job)));
     }
     let time = tally.started.zip(tally.ended).map(|(from, to)| to.0.saturating_sub(from.0).max(0).unsigned_abs());
     lines.push(format!(
@@ -63,10 +67,22 @@ pub fn lines(tally: &Tally, session: Option<&str>, skipped: &[String], folder: &
     }
     lines.push(format!("{}{tokens}", label("tokens")));
     lines.push(format!("{}{}", label("cost"), money::cost(tally.account.cost())));
-    if let Some(session) = session {
-        lines.push(format!("{}{session}", label("session")));
-        lines.push(format!("{}{}", label("continue"), style.bold("stele run --continue \"…\"")));
+    let Some(session) = &result.session else { return lines };
+    lines.push(format!("{}{session}", label("session")));
+    if let Some(head) = &result.head {
+        lines.push(format!("{}{} {}", label("head"), head.seq, style.dim(&head.hash)));
     }
+    if elsewhere {
+        lines.push(format!("{}{}", label("folder"), super::inert::one_line(&folder.display().to_string())));
+    }
+    // A session that does not fit any more cannot go on.
+    let full = result.error.as_ref().is_some_and(|error| error.code == "provider.context_overflow");
+    let (name, command) = match (full, elsewhere) {
+        (true, _) => ("new", "stele run \"…\"".to_owned()),
+        (false, true) => ("continue", format!("stele run --resume {session} \"…\"")),
+        (false, false) => ("continue", "stele run --continue \"…\"".to_owned()),
+    };
+    lines.push(format!("{}{}", label(name), style.bold(&command)));
     lines
 }
 

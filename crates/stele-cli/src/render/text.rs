@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stele_core::{
-    ApprovalOutcome, Block, CallId, CallStage, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, Text,
-    TodoItem, TodoStatus, Tool, ToolGated, ToolResult, Verdict,
+    ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, Text, TodoItem,
+    TodoStatus, Tool, ToolCalled, ToolGated, ToolResult, Verdict,
 };
 use stele_provider::Delta;
 use stele_store::Store;
@@ -64,6 +64,9 @@ pub struct ShownCall {
     pub gated: Option<ToolGated>,
     title: String,
     refused: bool,
+    /// What is shown once the calls before are done.
+    waiting: Vec<String>,
+    done: bool,
 }
 
 impl TextView {
@@ -88,18 +91,75 @@ impl TextView {
         }
     }
 
-    /// Makes the calls known that were open when a session was left.
-    pub fn seed(&mut self, store: &Store, session: &SessionId, state: &State) {
+    /// Makes the calls known that had no result before record `from`: those that are open, and those that
+    /// opening the session closed.
+    pub fn seed(&mut self, store: &Store, session: &SessionId, state: &State, from: Seq) {
         self.mode = Some(state.mode());
         self.route = state.model().map(|model| model.route.clone());
-        let Some(step) = state.step() else { return };
-        for open in &step.calls {
-            let Some(call) = state.call(open.call) else { continue };
-            let title = card::title(self.tool(&call.name), &call.name, call.arguments.as_str(), &self.folder);
-            let gated = if open.stage == CallStage::Asked { gate(store, session, open.call) } else { None };
-            let shown =
-                ShownCall { name: call.name.clone(), arguments: call.arguments.clone(), gated, title, refused: false };
-            self.calls.insert(open.call, shown);
+        let Ok(records) = crate::feed::records(store, session) else { return };
+        for logged in records.map_while(|logged| logged.ok().filter(|logged| logged.record.seq < from)) {
+            match &logged.record.event {
+                Event::ToolCalled(called) => self.called(called),
+                Event::ToolGated(gated) => {
+                    if let Some(call) = self.calls.get_mut(&gated.call) {
+                        call.gated = Some(gated.clone());
+                    }
+                }
+                Event::ToolResult(result) => drop(self.calls.remove(&result.call)),
+                Event::TurnEnded(_) => self.calls.clear(),
+                _ => {}
+            }
+        }
+    }
+
+    fn called(&mut self, called: &ToolCalled) {
+        let title = card::title(self.tool(&called.name), &called.name, called.arguments.as_str(), &self.folder);
+        let shown = ShownCall {
+            name: called.name.clone(),
+            arguments: called.arguments.clone(),
+            gated: None,
+            title,
+            refused: false,
+            waiting: Vec::new(),
+            done: false,
+        };
+        self.calls.insert(called.call, shown);
+    }
+
+    /// Shows something of a call once every call before it is done, so that calls that run at the same time
+    /// are shown one after the other.
+    fn put(&mut self, id: CallId, text: String) {
+        let first = self.calls.keys().next().is_none_or(|first| *first >= id);
+        match self.calls.get_mut(&id) {
+            Some(call) if !first => call.waiting.push(text),
+            _ => self.note(&text),
+        }
+    }
+
+    /// A call is done: it and what waited for it are shown.
+    fn done(&mut self, id: CallId) {
+        if let Some(call) = self.calls.get_mut(&id) {
+            call.done = true;
+        }
+        while let Some(mut entry) = self.calls.first_entry() {
+            let (id, waiting, done) = (*entry.key(), std::mem::take(&mut entry.get_mut().waiting), entry.get().done);
+            if done {
+                entry.remove();
+            }
+            for text in &waiting {
+                self.note(text);
+                self.last_title = Some(id);
+            }
+            if !done {
+                break;
+            }
+        }
+    }
+
+    /// Nothing follows: what still waits is shown.
+    pub fn rest(&mut self) {
+        for call in std::mem::take(&mut self.calls).into_values() {
+            call.waiting.iter().for_each(|text| self.note(text));
         }
     }
 
@@ -218,32 +278,33 @@ impl TextView {
                 broken.item,
                 one_line(&broken.segment)
             ))),
-            Event::ToolCalled(called) => {
-                let tool = self.tool(&called.name);
-                let title = card::title(tool, &called.name, called.arguments.as_str(), &self.folder);
-                let shown = ShownCall {
-                    name: called.name.clone(),
-                    arguments: called.arguments.clone(),
-                    gated: None,
-                    title,
-                    refused: false,
-                };
-                self.calls.insert(called.call, shown);
-            }
+            Event::ToolCalled(called) => self.called(called),
             Event::ToolGated(gated) => self.gated(gated),
             Event::ApprovalDecided(decided) => match &decided.outcome {
                 ApprovalOutcome::Unanswered => self.unanswered(decided.call),
-                ApprovalOutcome::Reject { .. } => {
+                ApprovalOutcome::Reject { reason } => {
                     if let Some(call) = self.calls.get_mut(&decided.call) {
                         call.refused = true;
+                        let by = if decided.by.0 == "person:cli" { "you" } else { &decided.by.0 };
+                        let line = format!(
+                            "{} {}\n  refused by {}: {}",
+                            style.red("✗"),
+                            call.title,
+                            one_line(by),
+                            one_line(reason)
+                        );
+                        self.put(decided.call, line);
                     }
                 }
                 ApprovalOutcome::Once | ApprovalOutcome::Always { .. } => {}
             },
             Event::ToolStarted(started) => {
                 let title = self.calls.get(&started.call).map(|call| call.title.clone()).unwrap_or_default();
-                self.note(&format!("{} {title}", style.cyan("●")));
-                self.last_title = Some(started.call);
+                let first = self.calls.keys().next() == Some(&started.call);
+                self.put(started.call, format!("{} {title}", style.cyan("●")));
+                if first {
+                    self.last_title = Some(started.call);
+                }
                 self.doing = title;
             }
             Event::ToolResult(result) => self.result(result),
@@ -261,7 +322,7 @@ impl TextView {
             call.refused = true;
             let reason = gated.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
             let line = format!("{} {}\n  refused by {}{}", style.red("✗"), call.title, gated.by.0, one_line(&reason));
-            self.note(&line);
+            self.put(gated.call, line);
         }
     }
 
@@ -282,29 +343,30 @@ impl TextView {
             call.title,
             one_line(reason)
         );
-        self.note(&line);
+        self.put(id, line);
     }
 
     fn result(&mut self, result: &ToolResult) {
         let style = self.screen.style;
-        let call = self.calls.remove(&result.call);
-        // The refusal was shown with its reason already.
-        if call.as_ref().is_some_and(|call| call.refused) {
-            return;
+        let call = self.calls.get(&result.call);
+        // The refusal was shown with its reason already, and the list itself when it was set.
+        let shown = call.is_some_and(|call| call.refused || result.error.is_none() && call.name == "todo");
+        if !shown {
+            let asked_nobody = call.is_some_and(|call| call.name == "ask") && card::asked_nobody(result);
+            let (words, below) = match asked_nobody {
+                true => ("nobody to ask; the model decides".to_owned(), Vec::new()),
+                false => card::result(result, &self.folder, style),
+            };
+            let title = call.map_or("a call from before", |call| &call.title);
+            let titled = self.last_title == Some(result.call) || call.is_some_and(|call| !call.waiting.is_empty());
+            let mut text = if titled { format!("  {words}") } else { format!("  {title}: {words}") };
+            for line in below {
+                text.push_str("\n    ");
+                text.push_str(&line);
+            }
+            self.put(result.call, text);
         }
-        // The list itself is shown when it is set.
-        if result.error.is_none() && call.as_ref().is_some_and(|call| call.name == "todo") {
-            return;
-        }
-        let (words, below) = card::result(result, &self.folder, style);
-        let title = call.map(|call| call.title).unwrap_or_default();
-        let mut text =
-            if self.last_title == Some(result.call) { format!("  {words}") } else { format!("  {title}: {words}") };
-        for line in below {
-            text.push_str("\n    ");
-            text.push_str(&line);
-        }
-        self.note(&text);
+        self.done(result.call);
         "waiting for the model".clone_into(&mut self.doing);
     }
 
@@ -329,7 +391,7 @@ impl TextView {
     fn ended(&mut self, reason: &EndReason) {
         let style = self.screen.style;
         self.screen.clear_progress();
-        self.calls.clear();
+        self.rest();
         let line = match reason {
             EndReason::Completed => return,
             EndReason::Aborted { by } if by.0 == OUTPUT_CLOSED => return,
@@ -404,20 +466,4 @@ impl TextView {
         );
         self.screen.progress(&shorten(&line, 79));
     }
-}
-
-/// Who wanted to ask about a call, looked up in the log.
-fn gate(store: &Store, session: &SessionId, call: CallId) -> Option<ToolGated> {
-    let records = store.read(session, Seq(0)).ok()?;
-    let mut found = None;
-    for stored in records {
-        let stored = stored.ok()?;
-        if let Ok(Some(Record { event: Event::ToolGated(gated), .. })) =
-            Record::decode(stored.seq, &stored.bytes, &mut |_| None)
-            && gated.call == call
-        {
-            found = Some(gated);
-        }
-    }
-    found
 }

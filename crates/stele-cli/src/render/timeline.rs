@@ -62,15 +62,15 @@ pub fn cache_lines(report: &CacheReport, style: Style) -> Vec<String> {
     for request in &report.requests {
         let share = (request.prompt_bytes > 0).then(|| request.shared_bytes as f64 / request.prompt_bytes as f64);
         let verdict = match &request.verdict {
-            CacheVerdict::First => style.dim("first request"),
+            CacheVerdict::First => style.dim("first"),
             CacheVerdict::Hit => style.green("hit"),
-            CacheVerdict::Partial => style.yellow("read less than predicted"),
-            CacheVerdict::BelowMinimum => style.dim("too short to be cached"),
+            CacheVerdict::Partial => style.yellow("partial"),
+            CacheVerdict::BelowMinimum => style.dim("below_minimum"),
             CacheVerdict::Expired => style.yellow("expired"),
-            CacheVerdict::Cut { reason } => style.yellow(&format!("declared cut: {}", one_line(reason))),
-            CacheVerdict::Broken => style.red("prefix broken: a defect"),
-            CacheVerdict::NotReported => style.dim("not reported"),
-            CacheVerdict::Unexplained => style.red("unexplained miss"),
+            CacheVerdict::Cut { reason } => style.yellow(&format!("cut: {}", one_line(reason))),
+            CacheVerdict::Broken => style.red("broken"),
+            CacheVerdict::NotReported => style.dim("not_reported"),
+            CacheVerdict::Unexplained => style.red("unexplained"),
         };
         lines.push(format!(
             "{:>5}{:>12}{:>8}{:>11}{:>11}{:>11}  {verdict}",
