@@ -81,6 +81,13 @@ fn a_route_whose_key_is_missing_begins_nothing() {
 }
 
 #[test]
+fn the_last_line_is_there_when_an_option_is_wrong() {
+    let place = Place::new();
+    let done = Done::of(place.stele(["run", "--json", "--max-steps", "x", "hi"]));
+    assert_eq!((done.code, done.result()["error"]["code"].as_str()), (2, Some("usage.options")), "{done:?}");
+}
+
+#[test]
 fn words_without_quotes_and_help() {
     let place = Place::new();
     says(&Done::of(place.stele(["fix", "the", "bug"])), 2, "in quotes");

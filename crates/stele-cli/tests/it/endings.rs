@@ -76,6 +76,7 @@ fn a_limit_of_steps() {
     let say = |n: usize| Say::call("glob", &json!({"pattern": format!("*{n}")}));
     let script = Script::new((0..5).map(say));
     let (_, result) = check(&server(script), &["--max-steps", "2", "x"], 4, "limit", "limit");
+    assert_eq!(result["limit"], json!({"which": "steps", "maximum": 2, "observed": 2}));
     assert_eq!(result["steps"], 2);
 }
 

@@ -119,3 +119,34 @@ fn what_a_model_writes_cannot_drive_the_terminal() {
     let shown = Done::of(place.stele(["sessions", "show", &place.sessions()[0]]));
     assert!(shown.out.contains("aredb") && !shown.out.contains('\u{1b}'), "{shown:?}");
 }
+
+#[test]
+fn calls_are_shown_one_after_the_other_in_the_models_order() {
+    let place = Place::new();
+    place.write("a", "1\n2\n");
+    place.write("b", "1\n");
+    let say = Say::text("I look.")
+        .and_call("read", &json!({"path": "a"}))
+        .and_call("bash", &json!({"command": "touch made"}))
+        .and_call("read", &json!({"path": "b"}))
+        .and_call("ask", &json!({"questions": [{"question": "Which?"}]}));
+    let server = server(Script::new([say, Say::text("Done.")]));
+    let done = Done::of(place.with(&server, ["run", "look"]));
+    assert_eq!(done.code, 3, "{done:?}");
+    let order =
+        ["● Read a\n  2 lines\n✗ $ touch made\n", "● Read b\n  1 line\n", "● Ask: Which?\n  nobody to ask; the model"];
+    let places: Vec<_> = order.iter().map(|part| done.err.find(part)).collect();
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{done:?}");
+}
+
+#[test]
+fn a_job_that_still_ran_is_named_in_the_result_and_to_the_person() {
+    let place = Place::new();
+    let job = Say::call("bash", &json!({"command": "sleep 60", "background": true}));
+    let server = server(Script::new([job.clone(), Say::text("Started."), job, Say::text("Started.")]));
+    let done = Done::of(place.with(&server, ["run", "--json", "--mode", "full", "start it"]));
+    let jobs = done.result()["jobs"].clone();
+    assert!(jobs[0].as_str().is_some_and(|job| job.starts_with("j1: ")), "{jobs}");
+    let done = Done::of(place.with(&server, ["run", "--mode", "full", "start it"]));
+    assert!(done.err.contains("job      j1: ") && done.err.contains("ended with the run"), "{done:?}");
+}

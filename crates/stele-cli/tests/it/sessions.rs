@@ -89,3 +89,21 @@ fn another_model_opens_an_epoch() {
     assert_eq!(opened[0]["data"]["config"]["model"], "other");
     assert_eq!(server.requests()[1].json()["model"], "other");
 }
+
+#[test]
+fn a_session_stays_in_its_folder_and_the_way_back_says_so() {
+    let place = Place::new();
+    let server = server(Script::new([Say::text("One."), Say::text("Two.")]));
+    assert_eq!(Done::of(place.with(&server, ["run", "hi"])).code, 0);
+    let id = place.sessions().remove(0);
+    let done = Done::of(place.with(&server, ["run", "-C", "/", "-r", &id, "x"]));
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("stays there"), "{done:?}");
+    let mut command = place.with(&server, ["run", "-r", &id, "again"]);
+    command.current_dir("/");
+    let done = Done::of(command);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.err.contains(&format!("stele run --resume {id}")) && done.err.contains("folder "), "{done:?}");
+    let done = Done::of(place.with(&server, ["run", "-c"]));
+    assert!(done.err.contains("nothing is owed") && done.err.contains("to go on: "), "{done:?}");
+}

@@ -281,3 +281,41 @@ fn a_question_about_a_write_shows_what_is_lost() {
     assert!(!seen.contains("No newline"), "{seen}");
     assert_eq!(place.read("README.md"), "one\n2\nthree\nfour\n");
 }
+
+#[test]
+fn the_agent_asks_one_thing_after_the_other() {
+    let place = Place::new();
+    let questions = json!({"questions": [
+        {"question": "Which colour?", "options": ["red", "blue"]},
+        {"question": "How many?"},
+    ]});
+    let server = server(Script::new([Say::call("ask", &questions), Say::text("Thank you.")]));
+    let mut terminal = Terminal::start(place.with(&server, ["run", "ask me"]));
+    terminal.wait_for("Ask: Which colour?");
+    terminal.wait_for("2. blue");
+    terminal.wait_for("your answer: ");
+    terminal.type_line("2");
+    terminal.wait_for("How many?");
+    terminal.wait_for("your answer: ");
+    terminal.type_line("seven");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    assert!(String::from_utf8_lossy(&server.requests()[1].body).contains(r"1. blue\n2. seven"), "{seen}");
+}
+
+#[test]
+fn what_became_of_a_no_is_shown_and_so_is_the_way_back() {
+    let place = Place::new();
+    let server = server(makes_a_file());
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.type_line("make it");
+    terminal.wait_for("[n]o");
+    terminal.type_line("n not here");
+    terminal.wait_for("refused by you: not here");
+    terminal.wait_for("All done.");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    terminal.wait_for("to go on: stele -c");
+    assert_eq!(terminal.end().0, 0);
+}

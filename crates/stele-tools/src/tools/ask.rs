@@ -85,10 +85,11 @@ impl Tool for Ask {
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
         Box::pin(async move {
             let result = async {
-                let text = sanitise::inert(&question(&self.declared.parse(invocation.arguments)?.questions)?);
+                let questions = self.declared.parse(invocation.arguments)?.questions;
+                check(&questions)?;
                 let Some(ask) = &self.ask else { return Ok(ToolOutput::text(NOBODY)) };
                 tokio::select! {
-                    answer = ask(text) => Ok(ToolOutput::text(answer.unwrap_or_else(|| NOBODY.to_owned()))),
+                    text = converse(ask, &questions) => Ok(ToolOutput::text(text)),
                     () = invocation.cancelled => Err(Error::Cancelled),
                 }
             };
@@ -97,34 +98,79 @@ impl Tool for Ask {
     }
 }
 
-/// The questions as a person reads them.
-fn question(questions: &[Question]) -> Result<String> {
+fn check(questions: &[Question]) -> Result<()> {
     if questions.is_empty() || questions.len() > QUESTIONS {
         return Err(Error::Value(format!("questions has {} entries; 1 to {QUESTIONS}", questions.len())));
     }
-    let mut text = String::new();
-    for (index, question) in questions.iter().enumerate() {
-        if questions.len() > 1 {
-            let _ = write!(text, "{}. ", index + 1);
-        }
-        let _ = writeln!(text, "{}", question.question.trim());
-        for option in question.options.iter().flatten() {
-            let _ = writeln!(text, "   - {}", option.trim());
+    Ok(())
+}
+
+/// Asks one question after the other, until somebody leaves. Several answers are numbered as the questions.
+async fn converse(ask: &crate::Ask, questions: &[Question]) -> String {
+    let mut answers = Vec::new();
+    for (at, question) in questions.iter().enumerate() {
+        let Some(answer) = ask(sanitise::inert(&shown(question, at, questions.len()))).await else { break };
+        answers.push(question.meant(answer));
+    }
+    match answers.as_slice() {
+        [] => NOBODY.to_owned(),
+        [only] if questions.len() == 1 => only.clone(),
+        several => {
+            let mut text = String::new();
+            for (at, answer) in several.iter().enumerate() {
+                let _ = writeln!(text, "{}. {answer}", at + 1);
+            }
+            if several.len() < questions.len() {
+                let _ = writeln!(text, "The rest was not answered. {NOBODY}");
+            }
+            text.trim_end().to_owned()
         }
     }
-    text.truncate(text.trim_end().len());
-    Ok(text)
+}
+
+/// A question as a person reads it, its options numbered.
+fn shown(question: &Question, at: usize, of: usize) -> String {
+    let mut text = if of > 1 { format!("({} of {of}) ", at + 1) } else { String::new() };
+    text.push_str(question.question.trim());
+    for (number, option) in question.options.iter().flatten().enumerate() {
+        let _ = write!(text, "\n   {}. {}", number + 1, option.trim());
+    }
+    text
+}
+
+impl Question {
+    /// The answer; the number of an option stands for it.
+    fn meant(&self, answer: String) -> String {
+        let number = answer.trim().parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+        let option = number.and_then(|number| self.options.as_ref()?.get(number));
+        option.map_or(answer, |option| option.trim().to_owned())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
 
-    #[test]
-    fn questions_are_laid_out_for_a_person() {
+    #[tokio::test]
+    async fn questions_are_put_one_by_one_and_a_number_is_an_option() {
         let one = Question { question: "Which? ".to_owned(), options: Some(vec!["a".to_owned(), "b".to_owned()]) };
         let two = Question { question: "Why?".to_owned(), options: None };
-        assert_eq!(question(&[one, two]).unwrap(), "1. Which?\n   - a\n   - b\n2. Why?");
-        assert_eq!(question(&[]).unwrap_err().code(), "tool.value");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let answers = Mutex::new(vec![None, Some("2".to_owned()), Some("2".to_owned())]);
+        let ask: crate::Ask = {
+            let heard = Arc::clone(&heard);
+            Arc::new(move |text| {
+                heard.lock().unwrap().push(text);
+                let answer = answers.lock().unwrap().pop().flatten();
+                Box::pin(std::future::ready(answer))
+            })
+        };
+        let questions = [one, two];
+        assert_eq!(converse(&ask, &questions).await, "1. b\n2. 2");
+        assert_eq!(*heard.lock().unwrap(), ["(1 of 2) Which?\n   1. a\n   2. b", "(2 of 2) Why?"]);
+        assert_eq!(converse(&ask, &questions[..1]).await, NOBODY);
+        assert_eq!(check(&[]).unwrap_err().code(), "tool.value");
     }
 }
