@@ -28,6 +28,16 @@ pub(crate) struct Packed {
     bytes: Vec<u8>,
 }
 
+impl Packed {
+    /// What was packed; `None` when it is not the content its name says.
+    pub(crate) fn content(&self) -> Option<Vec<u8>> {
+        match unpack(&self.hash, &self.hash.0, i64::try_from(self.len).ok()?, &self.seal.0, &self.bytes) {
+            Found::Whole(content) => Some(content),
+            Found::Missing | Found::Damaged(_) => None,
+        }
+    }
+}
+
 /// Packs content under the name it is said to have; reading checks both.
 pub(crate) fn pack(hash: Hash, content: &[u8]) -> std::io::Result<Packed> {
     let bytes = zstd::bulk::compress(content, LEVEL)?;

@@ -14,6 +14,8 @@ use crate::{Error, Result, Store, collect};
 
 /// Rows that are tried one by one where a page of the database cannot be read.
 const PROBE: u64 = 512;
+/// Damaged places of the database file that are named, at most.
+const PAGE_FAULTS: usize = 20;
 
 /// One thing that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,11 +112,22 @@ pub enum Damage {
         /// The last of them.
         last: Seq,
     },
+    /// A part of the database itself cannot be read.
+    Database {
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// The search index is damaged. No record is; a [collection](Store::collect) makes it again.
+    Search {
+        /// What is wrong with it.
+        detail: String,
+    },
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.session {
+            None if matches!(self.damage, Damage::Database { .. } | Damage::Search { .. }) => self.damage.fmt(f),
             Some(session) => write!(f, "session {session}: {}", self.damage),
             None => write!(f, "a session whose id is lost: {}", self.damage),
         }
@@ -142,6 +155,10 @@ impl fmt::Display for Damage {
             Self::Row { detail } => write!(f, "its row cannot be read: {detail}"),
             Self::Orphans { first, last } => {
                 write!(f, "its row is gone; {} still there", Span(*first, *last))
+            }
+            Self::Database { detail } => write!(f, "a part of the database cannot be read: {detail}"),
+            Self::Search { detail } => {
+                write!(f, "the search index is damaged, no record is; `stele sessions gc` makes it again: {detail}")
             }
         }
     }
@@ -192,20 +209,26 @@ impl Store {
         })
     }
 
-    /// Everything that is damaged in any session, hidden spans included. A damaged blob is named once.
+    /// Everything that is damaged in any session, hidden spans included, in the search index, and in the
+    /// database itself. A damaged blob is named once.
     ///
     /// # Errors
-    /// As for [`Store::check`].
+    /// `log.unreadable`; `log.corrupt` when not even the list of sessions can be begun.
     pub fn check_all(&self) -> Result<Vec<Fault>> {
         self.database.read(|connection| {
             let mut check = Check { store: self, connection, seen: HashSet::new(), faults: Vec::new() };
             for row in session::all(connection, self.path())? {
                 match row {
-                    Ok(row) => check.own(&row)?,
+                    Ok(row) => {
+                        let result = check.own(&row);
+                        check.note(Some(&row.public.id), result)?;
+                    }
                     Err(detail) => check.faults.push(Fault { session: None, damage: Damage::Row { detail } }),
                 }
             }
-            check.orphans()?;
+            let result = check.orphans();
+            check.note(None, result)?;
+            check.pages()?;
             Ok(check.faults)
         })
     }
@@ -393,6 +416,44 @@ impl Check<'_> {
             self.seen.insert(blob);
         }
         Ok(())
+    }
+
+    /// Makes damage that ended one part of the check a fault, so that the others are checked.
+    fn note(&mut self, session: Option<&SessionId>, result: Result<()>) -> Result<()> {
+        match result {
+            Err(Error::Corrupt { detail }) => {
+                self.faults.push(Fault { session: session.cloned(), damage: Damage::Database { detail } });
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// Lets SQLite check the pages of the database and the search index, which no hash covers.
+    fn pages(&mut self) -> Result<()> {
+        let lines = self.connection.prepare(&format!("PRAGMA quick_check({PAGE_FAULTS})")).and_then(|mut statement| {
+            let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
+            lines.collect::<rusqlite::Result<Vec<_>>>()
+        });
+        let lines = match lines {
+            Ok(lines) => lines,
+            Err(error) => return self.note(None, Err(Error::reading(self.store.path(), &error))),
+        };
+        for line in lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok" && !line.starts_with("***")) {
+            let table = self.table(line);
+            let search = line.contains("FTS5 table") || table.as_ref().is_some_and(|name| name.starts_with("search"));
+            let detail = table.map_or_else(|| line.to_owned(), |table| format!("{line} (table {table})"));
+            let damage = if search { Damage::Search { detail } } else { Damage::Database { detail } };
+            self.faults.push(Fault { session: None, damage });
+        }
+        Ok(())
+    }
+
+    /// The table that a line of SQLite's check is about: `Tree 5 page 7: …` names its first page.
+    fn table(&self, line: &str) -> Option<String> {
+        let root: i64 = line.strip_prefix("Tree ")?.split(' ').next()?.parse().ok()?;
+        let sql = "SELECT tbl_name FROM sqlite_schema WHERE rootpage = ?1";
+        self.connection.query_row(sql, [root], |row| row.get(0)).ok()
     }
 
     /// Finds records whose session's row is gone. A lock file that is left may tell the session's id:

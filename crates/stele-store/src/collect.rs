@@ -66,6 +66,8 @@ impl Store {
     pub fn remove(&self, id: &SessionId) -> Result<Removed> {
         self.session(id)?;
         let mut lock = self.lock(id)?;
+        // Its text must be gone from the index too, so a damaged one is mended first.
+        self.mend_index()?;
         let removed = self.database.transact(Durability::Barrier, |connection| {
             let row = session::find_visible(connection, self.path(), id)?;
             let write = |error: rusqlite::Error| Error::writing(self.path(), &error);
@@ -95,6 +97,10 @@ impl Store {
     /// that never were stored. Then the database is written anew, so that what was removed, now or
     /// before, is gone from the files.
     ///
+    /// A damaged search index is made again from the texts that it still has and from the titles. A text
+    /// that it lost, or that was appended while it was damaged, is found again only after its session
+    /// is imported anew.
+    ///
     /// # Errors
     /// `log.corrupt` while a record cannot be read: what it cites is not known, so nothing is removed.
     /// `log.write_failed`.
@@ -115,11 +121,26 @@ impl Store {
         };
         collection.locks = self.stray_locks(how)?;
         if how == Collect::Remove {
+            self.mend_index()?;
             collection.erased = self
                 .database
                 .maintain(|connection| compact(connection).map_err(|error| Error::writing(self.path(), &error)))?;
         }
         Ok(collection)
+    }
+
+    /// Makes the search index again when it is damaged.
+    fn mend_index(&self) -> Result<()> {
+        let path = self.path();
+        let sound = self
+            .database
+            .maintain(|connection| search::is_sound(connection).map_err(|error| Error::writing(path, &error)))?;
+        if sound {
+            return Ok(());
+        }
+        self.database.transact(Durability::Barrier, |connection| {
+            search::make_again(connection).map_err(|error| Error::writing(path, &error))
+        })
     }
 
     fn stray_locks(&self, how: Collect) -> Result<u64> {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::{Error, Result};
 
@@ -30,6 +30,15 @@ pub enum Durability {
     Normal,
     /// It, and everything before it, survives a power cut (`synchronous=FULL`).
     Barrier,
+}
+
+/// Whether a transaction writes the search index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Index {
+    /// It does.
+    Write,
+    /// It leaves the index alone, which is damaged.
+    Skip,
 }
 
 /// The connections of a store.
@@ -108,6 +117,20 @@ impl Database {
         result
     }
 
+    /// Runs one transaction that also writes the search index. The index is made from the records and
+    /// must not keep them from being stored: where damage is in the way, all of it is run again without
+    /// the index. Also the end of a transaction can fail on the index, so a savepoint would not do.
+    pub(crate) fn transact_indexed<T>(
+        &self,
+        durability: Durability,
+        change: impl Fn(&Connection, Index) -> Result<T>,
+    ) -> Result<T> {
+        match self.transact(durability, |connection| change(connection, Index::Write)) {
+            Err(Error::Corrupt { .. }) => self.transact(durability, |connection| change(connection, Index::Skip)),
+            result => result,
+        }
+    }
+
     /// Runs something outside a transaction on the writing connection.
     pub(crate) fn maintain<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let Some(write) = &self.write else { return Err(Error::ReadOnly) };
@@ -142,7 +165,18 @@ pub(crate) fn connect_reader(path: &Path, access: Access) -> Result<Connection> 
         connection.busy_timeout(BUSY)?;
         connection.set_prepared_statement_cache_capacity(32);
         // Opening is lazy: only this finds out whether the file can be read at all.
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        let probe = || connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
+        match probe() {
+            Err(error)
+                if access == Access::Inspect && error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) =>
+            {
+                // Of a file that lost its end SQLite reads what is left only with this flag. On a
+                // connection that cannot write it allows nothing else.
+                connection.execute_batch("PRAGMA writable_schema=ON")?;
+                probe()?;
+            }
+            result => result?,
+        }
         Ok(connection)
     });
     match opened {

@@ -196,6 +196,21 @@ impl Error {
         }
     }
 
+    /// What SQLite said while the search index was written. Whatever is not the disk's or another
+    /// process's doing is damage of the index.
+    pub(crate) fn indexing(path: &Path, error: &rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(
+                ErrorCode::DiskFull
+                | ErrorCode::ReadOnly
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::SystemIoFailure,
+            ) => Self::writing(path, error),
+            _ => Self::Corrupt { detail: format!("the search index in {} is damaged: {error}", path.display()) },
+        }
+    }
+
     /// What SQLite said while something was written.
     pub(crate) fn writing(path: &Path, error: &rusqlite::Error) -> Self {
         let cause = match error.sqlite_error_code() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use stele_core::{Hash, Millis, Seq, SessionId};
 
 use crate::blob::{self, Found, Packed, pack};
-use crate::database::Durability;
+use crate::database::{Durability, Index};
 use crate::lineage::{genesis, hash_at, row_id};
 use crate::lock::Holder;
 use crate::log_file::{FileRecord, LogFile, Section, Warning};
@@ -66,8 +66,8 @@ impl Store {
     ) -> Result<Imported> {
         let file = LogFile::read(from)?;
         let whole = file.is_whole();
-        self.database.transact(Durability::Barrier, |connection| {
-            let place = Place { store: self, connection, search_text };
+        self.database.transact_indexed(Durability::Barrier, |connection, index| {
+            let place = Place { store: self, connection, index, search_text };
             let mut warnings = Vec::new();
             if whole {
                 match place.whole(&file)? {
@@ -83,7 +83,7 @@ impl Store {
                 let detail = "its header is missing, or is not the one of these records".to_owned();
                 warnings.push(Warning { line: 1, detail });
             }
-            Ok(Imported { id: fresh, outcome: Outcome::Salvaged, warnings })
+            Ok(Imported { id: fresh.clone(), outcome: Outcome::Salvaged, warnings })
         })
     }
 }
@@ -97,12 +97,17 @@ enum Placed {
 struct Place<'a> {
     store: &'a Store,
     connection: &'a Connection,
+    index: Index,
     search_text: &'a SearchText<'a>,
 }
 
 impl Place<'_> {
     fn write<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|error| Error::writing(self.store.path(), &error))
+    }
+
+    fn indexed(&self, result: rusqlite::Result<()>) -> Result<()> {
+        result.map_err(|error| Error::indexing(self.store.path(), &error))
     }
 
     fn find(&self, id: &SessionId) -> Result<Option<session::FullRow>> {
@@ -190,7 +195,10 @@ impl Place<'_> {
 
     fn summary(&self, key: i64, summary: &Summary) -> Result<()> {
         self.write(update_summary(self.connection, key, summary))?;
-        self.write(search::index_title(self.connection, key, summary.title.as_deref()))
+        match self.index {
+            Index::Write => self.indexed(search::index_title(self.connection, key, summary.title.as_deref())),
+            Index::Skip => Ok(()),
+        }
     }
 
     fn blobs<'b>(&self, blobs: impl IntoIterator<Item = &'b Packed>) -> Result<()> {
@@ -199,7 +207,7 @@ impl Place<'_> {
 
     fn record(&self, key: i64, seq: Seq, prev: &Hash, hash: &Hash, bytes: &[u8], hidden: bool) -> Result<()> {
         self.write(insert_record(self.connection, key, seq, prev, hash, bytes))?;
-        if hidden {
+        if hidden || self.index == Index::Skip {
             return Ok(());
         }
         let mut fetch = |hash: &Hash| match blob::get(self.connection, hash) {
@@ -207,7 +215,7 @@ impl Place<'_> {
             _ => None,
         };
         match (self.search_text)(seq, bytes, &mut fetch) {
-            Some(text) => self.write(search::index(self.connection, row_id(key, seq), &text)),
+            Some(text) => self.indexed(search::index(self.connection, row_id(key, seq), &text)),
             None => Ok(()),
         }
     }
@@ -219,7 +227,9 @@ struct Salvaged {
     damaged: Vec<Packed>,
 }
 
-/// Sorts out what is whole in a file, with one warning a damage.
+/// Sorts out what is whole in a file, with one warning a damage. A record that is not the one that was
+/// hashed is kept only if it still is one that can be read; a whole one is kept even where this build
+/// does not know its kind.
 fn salvage(file: &LogFile, warnings: &mut Vec<Warning>) -> Result<Salvaged> {
     let mut damaged = Vec::new();
     let mut damaged_lines = Vec::new();
@@ -237,7 +247,9 @@ fn salvage(file: &LogFile, warnings: &mut Vec<Warning>) -> Result<Salvaged> {
     let mut whole: std::collections::BTreeMap<Seq, &FileRecord> = std::collections::BTreeMap::new();
     let mut broken: Vec<(u64, Seq)> = Vec::new();
     for record in file.sections.iter().flat_map(|section| &section.records) {
-        if let Some(why) = file.judge(record) {
+        let changed = record.hash != Hash::of_record(&record.prev, &record.bytes);
+        let unusable = file.judge(record).or_else(|| changed.then(|| file.decode(record).err()).flatten());
+        if let Some(why) = unusable {
             keep(record.line, &format!("record {} is left out: {why}", record.seq), &record.bytes, warnings)?;
         } else if let Some(first) = whole.get(&record.seq) {
             if first.bytes != record.bytes {
@@ -245,7 +257,7 @@ fn salvage(file: &LogFile, warnings: &mut Vec<Warning>) -> Result<Salvaged> {
                 keep(record.line, &what, &record.bytes, warnings)?;
             }
         } else {
-            if record.hash != Hash::of_record(&record.prev, &record.bytes) {
+            if changed {
                 broken.push((record.line, record.seq));
             }
             whole.insert(record.seq, record);

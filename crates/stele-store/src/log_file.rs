@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{BufRead, Read};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use stele_core::{Hash, Record, Seq};
@@ -189,6 +190,18 @@ impl LogFile {
         };
         let missing = cites.iter().find(|blob| !self.blobs.contains_key(blob))?;
         Some(format!("blob {}, which it cites, is missing or damaged", missing.short()))
+    }
+
+    /// Reads a record with the blobs of this file; the error says what is wrong with it.
+    pub(crate) fn decode(&self, record: &FileRecord) -> Result<(), String> {
+        let mut fetch = |hash: &Hash| {
+            let content = self.blobs.get(hash)?.content()?;
+            String::from_utf8(content).ok().map(Arc::from)
+        };
+        match Record::decode(record.seq, &record.bytes, &mut fetch) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("it was changed and cannot be read ({error})")),
+        }
     }
 }
 

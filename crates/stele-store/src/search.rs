@@ -1,6 +1,6 @@
 //! Full-text search over transcript text and titles.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use stele_core::{Seq, SessionId};
 
 use crate::lineage::{TITLE, row_id, seq_of};
@@ -37,6 +37,52 @@ pub(crate) fn forget(connection: &Connection, key: i64, from: Seq) -> rusqlite::
         .prepare_cached("DELETE FROM search WHERE rowid BETWEEN ?1 AND ?2")?
         .execute((row_id(key, from), row_id(key, TITLE)))
         .map(drop)
+}
+
+/// Whether the index is as it was written, and about the texts it holds.
+///
+/// # Errors
+/// Not for damage, but where nothing can be said: the database is busy, the disk is full.
+pub(crate) fn is_sound(connection: &Connection) -> rusqlite::Result<bool> {
+    match connection.execute("INSERT INTO search (search) VALUES ('integrity-check')", []) {
+        Ok(_) => Ok(true),
+        Err(error) => match error.sqlite_error_code() {
+            // A table of the index that is gone is an unknown error to SQLite.
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Makes the index anew from the texts it still has and the titles, inside a transaction.
+///
+/// Neither `rebuild` nor `DROP TABLE` gets past a damaged page, since both walk all pages. So the tables
+/// are struck from the schema, and their pages are given back by the next `VACUUM`.
+pub(crate) fn make_again(connection: &Connection) -> rusqlite::Result<()> {
+    let keep = "CREATE TEMP TABLE kept AS SELECT id, c0 AS text FROM main.search_content";
+    if connection.execute_batch(keep).is_err() {
+        connection.execute_batch("CREATE TEMP TABLE kept (id, text)")?;
+    }
+    let struck = connection.execute_batch(
+        "PRAGMA writable_schema=ON; \
+         DELETE FROM main.sqlite_schema WHERE tbl_name IN \
+         ('search', 'search_data', 'search_idx', 'search_content', 'search_docsize', 'search_config')",
+    );
+    // This also forgets the schema as it was, and must come whatever happened.
+    connection.execute_batch("PRAGMA writable_schema=RESET")?;
+    struck?;
+    connection.execute_batch(
+        "CREATE VIRTUAL TABLE main.search USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2'); \
+         INSERT INTO search (search, rank) VALUES ('secure-delete', 1); \
+         INSERT INTO search (rowid, text) SELECT id, text FROM temp.kept; \
+         DROP TABLE temp.kept",
+    )?;
+    let mut titles = connection.prepare("SELECT key, title FROM sessions WHERE hidden = 0")?;
+    let mut rows = titles.query([])?;
+    while let Some(row) = rows.next()? {
+        index_title(connection, row.get(0)?, row.get::<_, Option<String>>(1)?.as_deref())?;
+    }
+    Ok(())
 }
 
 /// The best places for a query; none for a query without a word.

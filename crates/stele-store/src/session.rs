@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row};
 use stele_core::{Hash, Micros, Millis, Parent, Seq, SessionId};
 
 use crate::lock::Holder;
@@ -142,12 +142,24 @@ pub(crate) fn find_visible(connection: &Connection, path: &Path, id: &SessionId)
     }
 }
 
-/// Every session, hidden ones included, oldest first; for a row that cannot be read, what is wrong.
+/// Every session, hidden ones included, oldest first; for a row that cannot be read, what is wrong. A
+/// damaged page ends the list.
 pub(crate) fn all(connection: &Connection, path: &Path) -> Result<Vec<Result<FullRow, String>>> {
     connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM sessions ORDER BY key"))
         .and_then(|mut statement| {
-            statement.query_map([], |row| unless_damaged(read_row(row)))?.collect::<rusqlite::Result<_>>()
+            let mut all = Vec::new();
+            for row in statement.query_map([], |row| unless_damaged(read_row(row)))? {
+                match row {
+                    Ok(row) => all.push(row),
+                    Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                        all.push(Err(error.to_string()));
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(all)
         })
         .map_err(|error| unreadable_row(path, &error))
 }

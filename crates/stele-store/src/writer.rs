@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use stele_core::{Hash, Millis, Parent, RecordBytes, Seq, SessionId};
 
 use crate::blob;
-use crate::database::{Database, Durability};
+use crate::database::{Database, Durability, Index};
 use crate::lineage::{genesis, hash_at, row_id};
 use crate::lock::{Holder, SessionLock};
 use crate::search;
@@ -151,6 +151,7 @@ impl Writer {
 
     /// Appends records in one transaction: their blobs first, then the records with their hashes,
     /// then the head. Everything is stored, or nothing; a writer whose append failed may try again.
+    /// Only the search index may be left out, where it is damaged.
     ///
     /// # Errors
     /// `log.write_failed` when the disk is full or cannot be written, `log.fenced` when another writer
@@ -163,7 +164,7 @@ impl Writer {
         }
         let path = &self.database.path;
         let write = |error: rusqlite::Error| Error::writing(path, &error);
-        let (key, head) = self.database.transact(durability, |connection| {
+        let (key, head) = self.database.transact_indexed(durability, |connection, index| {
             let (key, mut head, title) = match &self.stage {
                 Stage::New { start, holder, origin } => {
                     // The row comes first, so that the records know their key; its head is set below.
@@ -174,12 +175,18 @@ impl Writer {
             };
             for append in batch {
                 head = store_record(connection, key, head.hash, append).map_err(write)?;
+                if let Some(text) = append.search.as_ref().filter(|_| index == Index::Write) {
+                    search::index(connection, row_id(key, append.seq), text)
+                        .map_err(|error| Error::indexing(path, &error))?;
+                }
             }
             self.move_head(connection, key, head, summary)?;
             if let Some(summary) = summary
                 && summary.title.as_deref() != title
+                && index == Index::Write
             {
-                search::index_title(connection, key, summary.title.as_deref()).map_err(write)?;
+                search::index_title(connection, key, summary.title.as_deref())
+                    .map_err(|error| Error::indexing(path, &error))?;
             }
             Ok((key, head))
         })?;
@@ -352,7 +359,7 @@ pub(crate) fn update_summary(connection: &Connection, key: i64, summary: &Summar
         .map(drop)
 }
 
-/// Stores one record after the one with this hash: its blobs, itself, its search row.
+/// Stores one record after the one with this hash: its blobs, itself.
 fn store_record(connection: &Connection, key: i64, prev: Hash, append: &Append) -> rusqlite::Result<Head> {
     for (hash, content) in &append.record.blobs {
         if !blob::exists(connection, hash)? {
@@ -363,9 +370,6 @@ fn store_record(connection: &Connection, key: i64, prev: Hash, append: &Append) 
     }
     let hash = Hash::of_record(&prev, append.record.bytes.as_bytes());
     insert_record(connection, key, append.seq, &prev, &hash, append.record.bytes.as_bytes())?;
-    if let Some(text) = &append.search {
-        search::index(connection, row_id(key, append.seq), text)?;
-    }
     Ok(Head { seq: append.seq, hash })
 }
 

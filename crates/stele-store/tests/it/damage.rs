@@ -307,3 +307,116 @@ fn faults_are_said_in_words() {
     let text = store.check(&id(1)).unwrap()[0].to_string();
     assert_eq!(text, format!("session {}: records 2 to 3 are missing", id(1)));
 }
+
+/// The number of the first page of a table, and the size of a page.
+fn first_page(connection: &Connection, table: &str) -> (u64, u64) {
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = ?1";
+    let root: i64 = connection.query_row(root, [table], |row| row.get(0)).unwrap();
+    let size: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
+    (root.unsigned_abs(), size.unsigned_abs())
+}
+
+/// Folds the write-ahead log into the file, so that the file is all there is.
+fn settled(connection: &Connection) {
+    let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
+    assert_eq!(busy, 0);
+}
+
+/// A session's store, closed, with one table's first page zeroed.
+fn zeroed(table: &str) -> Bed {
+    let (bed, store, connection) = bed();
+    settled(&connection);
+    let (page, size) = first_page(&connection, table);
+    let path = store.path().to_owned();
+    drop((store, connection));
+    let mut file = std::fs::read(&path).unwrap();
+    let at = usize::try_from((page - 1) * size).unwrap();
+    file[at..at + usize::try_from(size).unwrap()].fill(0);
+    std::fs::write(&path, file).unwrap();
+    bed
+}
+
+/// Records are written beside a damaged index, the damage is named, and a collection mends it.
+fn appends_and_mends(bed: &Bed) {
+    let store = bed.open();
+    let mut writer = store.writer(&id(1)).unwrap();
+    let title = crate::bed::summary(5, "Quinces");
+    writer.append(&[nth(RECORDS), nth(RECORDS + 1)], stele_store::Durability::Normal, Some(&title)).unwrap();
+    drop(writer);
+    assert_eq!(store.check(&id(1)).unwrap(), []);
+    assert_eq!(records(&store, &id(1)).len() as u64, RECORDS + 2);
+    let inspected = Store::inspect(bed.root()).unwrap().unwrap();
+    let found = inspected.check_all().unwrap();
+    assert!(!found.is_empty());
+    assert!(found.iter().all(|fault| matches!(fault.damage, Damage::Search { .. })), "{found:?}");
+    assert!(found[0].to_string().starts_with("the search index is damaged"), "{}", found[0]);
+
+    assert!(store.collect(stele_store::Collect::Remove).unwrap().erased);
+    assert_eq!(store.check_all().unwrap(), []);
+    assert_eq!(store.search("quinces", 9).unwrap().len(), 1);
+    let mut writer = store.writer(&id(1)).unwrap();
+    let seq = writer.next_seq().0;
+    writer.append(&[crate::bed::append(seq, crate::bed::said("medlars"))], stele_store::Durability::Normal, None).unwrap();
+    assert_eq!(store.search("medlars", 9).unwrap().len(), 1);
+}
+
+#[test]
+fn an_index_that_lost_its_data_keeps_no_record_out_and_is_made_again() {
+    let (bed, store, connection) = bed();
+    connection.execute_batch("DELETE FROM search_data").unwrap();
+    drop((store, connection));
+    appends_and_mends(&bed);
+    // The texts were all there still.
+    assert!(bed.open().search("apples", 99).unwrap().len() >= 6);
+}
+
+#[test]
+fn a_zeroed_page_of_the_index_keeps_no_record_out_and_the_index_is_made_again() {
+    for table in ["search_data", "search_content", "search_docsize"] {
+        appends_and_mends(&zeroed(table));
+    }
+}
+
+#[test]
+fn a_session_is_removed_also_from_a_damaged_index() {
+    let bed = zeroed("search_data");
+    let store = bed.open();
+    store.remove(&id(1)).unwrap();
+    assert_eq!(store.search("apples", 9).unwrap(), []);
+}
+
+#[test]
+fn an_import_beside_a_damaged_index_is_stored() {
+    let other = Bed::new();
+    other.session(2, 4);
+    let mut file = Vec::new();
+    other.open().export(&id(2), &mut file).unwrap();
+    let bed = zeroed("search_data");
+    let store = bed.open();
+    store.import(&mut &*file, id(5), &|_, _, _| Some("text".to_owned())).unwrap();
+    assert_eq!(store.check(&id(2)).unwrap(), []);
+}
+
+#[test]
+fn a_zeroed_page_of_a_table_is_named_and_ends_nothing() {
+    for table in ["records", "blobs", "sessions", "partials"] {
+        let bed = zeroed(table);
+        let store = Store::inspect(bed.root()).unwrap().unwrap();
+        let found = store.check_all().unwrap();
+        let named = |fault: &Fault| matches!(&fault.damage, Damage::Database { detail } if detail.contains(table));
+        assert!(found.iter().any(named), "{table}: {found:?}");
+        assert!(found.iter().all(|fault| !fault.to_string().contains("stele verify")), "{found:?}");
+    }
+}
+
+#[test]
+fn of_a_file_that_lost_its_end_the_rest_is_checked() {
+    let (bed, store, connection) = bed();
+    settled(&connection);
+    let path = store.path().to_owned();
+    drop((store, connection));
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    let store = Store::inspect(bed.root()).unwrap().unwrap();
+    assert!(!store.check_all().unwrap().is_empty());
+}

@@ -246,6 +246,22 @@ fn a_changed_record_is_told() {
 }
 
 #[test]
+fn a_changed_record_that_is_none_any_more_is_left_out_and_kept() {
+    let (_bed, lines) = five_lines();
+    for (from, to) in [("\"kind\":\"user/message\"", "\"kind\":\"user/oessage\""), ("\"content\"", "\"cnntent\"")] {
+        let mut lines = lines.clone();
+        assert!(lines[2].contains(from), "{}", lines[2]);
+        lines[2] = lines[2].replacen(from, to, 1);
+        // Every record of what was imported decodes, which `salvage` looks at.
+        let (said, kept, imported) = salvage(lines.join("\n").as_bytes());
+        assert_eq!((said.len(), kept.len()), (3, 1), "{said:?}");
+        assert!(String::from_utf8_lossy(&kept[0]).contains(to));
+        assert_eq!(imported.warnings.len(), 1, "{:?}", imported.warnings);
+        assert!(imported.warnings[0].detail.contains("record 1 is left out"), "{}", imported.warnings[0]);
+    }
+}
+
+#[test]
 fn a_record_whose_blob_is_damaged_is_left_out_and_kept() {
     let bed = Bed::new();
     let store = bed.open();
