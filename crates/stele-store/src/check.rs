@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use stele_core::{Hash, Record, Seq, SessionId};
 
 use crate::blob::{self, Found};
+use crate::database::connect_reader;
 use crate::lineage::{Segment, TITLE, genesis, hash_at, lineage};
 use crate::read::{RawRow, page};
 use crate::session::{self, FullRow, Head};
@@ -431,17 +432,24 @@ impl Check<'_> {
 
     /// Lets SQLite check the pages of the database and the search index, which no hash covers.
     fn pages(&mut self) -> Result<()> {
-        let lines = self.connection.prepare(&format!("PRAGMA quick_check({PAGE_FAULTS})")).and_then(|mut statement| {
-            let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
-            lines.collect::<rusqlite::Result<Vec<_>>>()
+        let path = self.store.path();
+        // A connection that was used before compares the index with totals that it read then.
+        let lines = connect_reader(path, self.store.database.access).and_then(|connection| {
+            let mut statement = connection
+                .prepare(&format!("PRAGMA quick_check({PAGE_FAULTS})"))
+                .map_err(|error| Error::reading(path, &error))?;
+            let lines = statement.query_map([], |row| row.get::<_, String>(0));
+            lines.and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>).map_err(|error| Error::reading(path, &error))
         });
         let lines = match lines {
             Ok(lines) => lines,
-            Err(error) => return self.note(None, Err(Error::reading(self.store.path(), &error))),
+            Err(error) => return self.note(None, Err(error)),
         };
-        for line in lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok" && !line.starts_with("***")) {
+        for line in lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok" && !line.starts_with("***"))
+        {
             let table = self.table(line);
-            let search = line.contains("FTS5 table") || table.as_ref().is_some_and(|name| name.starts_with("search"));
+            let search = line.to_ascii_lowercase().contains("fts5")
+                || table.as_ref().is_some_and(|name| name.starts_with("search"));
             let detail = table.map_or_else(|| line.to_owned(), |table| format!("{line} (table {table})"));
             let damage = if search { Damage::Search { detail } } else { Damage::Database { detail } };
             self.faults.push(Fault { session: None, damage });

@@ -14,6 +14,9 @@ use crate::render::money::{count, plural};
 use crate::render::style::Style;
 use crate::setup::Setup;
 
+/// The code of damage, which is what this command is there to name.
+const CORRUPT: &str = "log.corrupt";
+
 /// What is said of one session.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -30,6 +33,13 @@ struct Report {
     notes: Vec<String>,
 }
 
+impl Report {
+    /// Of what could not be read so far that records could be counted.
+    fn damaged(session: Option<SessionId>, damage: Vec<String>) -> Self {
+        Self { session, clean: false, records: 0, requests: 0, request_bytes: 0, head: None, damage, notes: Vec::new() }
+    }
+}
+
 /// Checks one session or all.
 pub fn main(setup: &Setup, args: &VerifyArgs) -> Result<u8> {
     if args.id.is_none() && !args.all {
@@ -38,30 +48,22 @@ pub fn main(setup: &Setup, args: &VerifyArgs) -> Result<u8> {
     }
     let mut reports = Vec::new();
     if args.all {
-        let Some(store) = setup.inspect()? else {
-            if !args.json {
-                output::print("there is no session yet; nothing to verify")?;
+        let store = match setup.inspect() {
+            Ok(Some(store)) => Some(store),
+            Ok(None) => {
+                if !args.json {
+                    output::print("there is no session yet; nothing to verify")?;
+                }
+                return Ok(0);
             }
-            return Ok(0);
+            Err(error) if error.code == CORRUPT => {
+                reports.push(Report::damaged(None, vec![bare(&error.message)]));
+                None
+            }
+            Err(error) => return Err(error),
         };
-        for row in store.sessions(&Filter::default())? {
-            reports.push(check(&store, &row.id, None)?);
-        }
-        // Records whose session is gone belong to none of the reports above.
-        let known: Vec<String> = reports.iter().flat_map(|report| report.damage.iter().cloned()).collect();
-        let more = store.check_all()?.into_iter().map(|fault| fault.to_string());
-        let damage: Vec<String> = more.filter(|fault| !known.contains(fault)).collect();
-        if !damage.is_empty() {
-            reports.push(Report {
-                session: None,
-                clean: false,
-                records: 0,
-                requests: 0,
-                request_bytes: 0,
-                head: None,
-                damage,
-                notes: Vec::new(),
-            });
+        if let Some(store) = store {
+            all(&store, &mut reports)?;
         }
     } else {
         let store = setup.logs()?;
@@ -81,9 +83,47 @@ pub fn main(setup: &Setup, args: &VerifyArgs) -> Result<u8> {
     Ok(u8::from(!clean))
 }
 
+/// Checks every session, then what belongs to none. Damage of one does not keep the others from being
+/// checked.
+fn all(store: &Store, reports: &mut Vec<Report>) -> Result<()> {
+    let mut damage = Vec::new();
+    match store.sessions(&Filter::default()) {
+        Ok(rows) => {
+            for row in rows {
+                reports.push(check(store, &row.id, None)?);
+            }
+        }
+        Err(error) if error.code() == CORRUPT => damage.push(bare(&error.to_string())),
+        Err(error) => return Err(error.into()),
+    }
+    // Records whose session is gone belong to none of the reports above.
+    let known: Vec<String> = reports.iter().flat_map(|report| report.damage.iter().cloned()).collect();
+    match store.check_all() {
+        Ok(faults) => damage.extend(faults.iter().map(ToString::to_string).filter(|fault| !known.contains(fault))),
+        Err(error) if error.code() == CORRUPT => damage.push(bare(&error.to_string())),
+        Err(error) => return Err(error.into()),
+    }
+    damage.dedup();
+    if !damage.is_empty() {
+        reports.push(Report::damaged(None, damage));
+    }
+    Ok(())
+}
+
+/// What an error says is damaged, without its code and without the advice to run this very command.
+fn bare(message: &str) -> String {
+    message.replace("log.corrupt: ", "").replace("; `stele verify --all` names everything that is damaged", "")
+}
+
 fn check(store: &Store, id: &SessionId, expect: Option<&Hash>) -> Result<Report> {
-    let verification = stele_agent::verify(store, id)?;
-    let head = store.session(id)?.head;
+    let read = stele_agent::verify(store, id).and_then(|found| Ok((found, store.session(id)?.head)));
+    let (verification, head) = match read {
+        Ok(read) => read,
+        Err(error) if error.code() == CORRUPT => {
+            return Ok(Report::damaged(Some(id.clone()), vec![bare(&error.to_string())]));
+        }
+        Err(error) => return Err(error.into()),
+    };
     let mut damage = damage(&verification);
     if let Some(expect) = expect.filter(|expect| **expect != head.hash) {
         damage.push(format!(
@@ -106,7 +146,8 @@ fn check(store: &Store, id: &SessionId, expect: Option<&Hash>) -> Result<Report>
 /// One sentence for each thing that is damaged.
 fn damage(verification: &Verification) -> Vec<String> {
     let faults = verification.faults.iter().map(ToString::to_string);
-    let unreadable = verification.unreadable.iter().map(|(seq, why)| format!("record {seq} cannot be read: {why}"));
+    let unreadable =
+        verification.unreadable.iter().map(|(seq, why)| format!("record {seq} cannot be read: {}", bare(why)));
     let requests = verification.requests_not_same.iter().filter_map(|(seq, check)| match check {
         RequestCheck::Differs { what } => {
             Some(format!("the request of record {seq} is not the one that was sent: its {what} differs"))

@@ -147,3 +147,17 @@ fn completions_are_for_this_program() {
         assert!(done.code == 0 && done.out.contains("stele"), "{shell}");
     }
 }
+
+#[test]
+fn verify_names_what_is_left_of_a_database_that_lost_its_end() {
+    let place = worked();
+    // A collection folds the write-ahead log into the file.
+    assert_eq!(Done::of(place.stele(["sessions", "gc", "--yes"])).code, 0);
+    let path = place.home().join("data/stele.db");
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+    let done = Done::of(place.stele(["verify", "--all"]));
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(done.out.contains("DAMAGED"), "{done:?}");
+    assert!(!done.out.contains("stele verify") && !done.err.contains("stele verify"), "{done:?}");
+}

@@ -356,7 +356,9 @@ fn appends_and_mends(bed: &Bed) {
     assert_eq!(store.search("quinces", 9).unwrap().len(), 1);
     let mut writer = store.writer(&id(1)).unwrap();
     let seq = writer.next_seq().0;
-    writer.append(&[crate::bed::append(seq, crate::bed::said("medlars"))], stele_store::Durability::Normal, None).unwrap();
+    writer
+        .append(&[crate::bed::append(seq, crate::bed::said("medlars"))], stele_store::Durability::Normal, None)
+        .unwrap();
     assert_eq!(store.search("medlars", 9).unwrap().len(), 1);
 }
 
