@@ -116,6 +116,7 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
         Command::Sessions(command) => commands::sessions::main(&for_logs(environment, &global)?, command),
         Command::Verify(args) => commands::verify::main(&for_logs(environment, &global)?, &args),
         Command::Cache(command) => commands::cache::main(&for_logs(environment, &global)?, &command),
+        Command::Proxy(args) => commands::proxy::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Models(args) => commands::models::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Config(args) => commands::config::main(environment, &global, &args),
         Command::Doctor(args) => commands::doctor::main(environment, &global, &args),

@@ -132,6 +132,17 @@ impl From<stele_provider::RouteError> for CommandError {
     }
 }
 
+impl From<stele_proxy::Error> for CommandError {
+    fn from(error: stele_proxy::Error) -> Self {
+        let (code, message) = (error.code(), error.to_string());
+        let found = Self::usage(code, message);
+        match error {
+            stele_proxy::Error::Exposed(_) => found.hint("--allow-remote lets other machines connect"),
+            _ => found,
+        }
+    }
+}
+
 /// What writing to standard output met.
 impl From<io::Error> for CommandError {
     fn from(error: io::Error) -> Self {

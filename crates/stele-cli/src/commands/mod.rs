@@ -7,6 +7,7 @@ pub mod demo;
 pub mod doctor;
 pub mod line;
 pub mod models;
+pub mod proxy;
 pub mod run;
 pub mod sessions;
 pub mod verify;

@@ -1,0 +1,143 @@
+//! `stele proxy`: any agent's requests, recorded as they pass, and judged afterwards.
+
+mod serve;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use stele_core::Millis;
+use stele_proxy::{Conversation, Judging, Recorded, Recordings, Report, Store, Sum};
+
+use crate::args::{ProxyArgs, ProxyCommand};
+use crate::error::{CommandError, Result};
+use crate::output;
+use crate::render::{json, requests};
+use crate::setup::{Setup, now};
+
+/// Serves, or looks at what was recorded.
+pub fn main(setup: &Setup, args: &ProxyArgs) -> Result<u8> {
+    let Some(command) = &args.command else { return serve::main(setup, &args.serve, args.json) };
+    if args.serve.is_given() {
+        return Err(CommandError::usage("usage.order", "a report takes no options of the proxy itself")
+            .hint("stele proxy report")
+            .hint("a command to run stands after --: stele proxy --to NAME -- COMMAND"));
+    }
+    match command {
+        ProxyCommand::Report { since, rules } => {
+            let found = recordings(setup, *since)?;
+            report(setup, &found, &judging(rules.as_deref())?, args.json)
+        }
+        ProxyCommand::Explain { id, rules } => {
+            let found = recordings(setup, None)?;
+            explain(setup, &found, *id, &judging(rules.as_deref())?, args.json)
+        }
+        ProxyCommand::Simulate { vendor, model, since } => {
+            let found = recordings(setup, *since)?;
+            simulate(setup, &found, vendor, model.as_deref(), args.json)
+        }
+    }
+}
+
+/// The folder of the proxy's recordings.
+fn folder(setup: &Setup) -> PathBuf {
+    setup.config.data.join("proxy")
+}
+
+fn recordings(setup: &Setup, since: Option<Duration>) -> Result<Recordings> {
+    let since = since.map(|time| Millis(now().0.saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))));
+    Ok(Store::inspect(&folder(setup))?.recordings(since)?)
+}
+
+fn judging(rules: Option<&str>) -> Result<Judging<'_>> {
+    let names = stele_proxy::rule_names();
+    match rules.filter(|name| !names.contains(name)) {
+        Some(name) => Err(unknown_rules(format!("no rules are known for {name:?}; take one of {}", names.join(", ")))),
+        None => Ok(Judging { rules, ..Judging::default() }),
+    }
+}
+
+fn unknown_rules(message: String) -> CommandError {
+    CommandError::usage("proxy.rules", message)
+}
+
+/// A line of `stele proxy report --json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Row<'a> {
+    Conversation(&'a Conversation),
+    Total {
+        #[serde(flatten)]
+        sum: &'a Sum,
+        side: &'a Sum,
+        failed: u64,
+        /// Records that cannot be read.
+        damaged: &'a [String],
+    },
+}
+
+fn report(setup: &Setup, found: &Recordings, judging: &Judging<'_>, as_json: bool) -> Result<u8> {
+    let report = stele_proxy::report(&found.requests, judging);
+    let text = if as_json {
+        let Report { conversations, side, failed, total } = &report;
+        let total = Row::Total { sum: total, side, failed: *failed, damaged: &found.damaged };
+        let rows = conversations.iter().map(Row::Conversation).chain([total]);
+        rows.map(|row| json::line(&row)).collect()
+    } else {
+        requests::report(&report, &found.damaged, setup.look.stdout())
+    };
+    output::print(&text.join("\n"))?;
+    Ok(0)
+}
+
+fn explain(
+    setup: &Setup,
+    found: &Recordings,
+    id: Option<u64>,
+    judging: &Judging<'_>,
+    as_json: bool,
+) -> Result<u8> {
+    let Some(id) = id.or_else(|| last_miss(&found.requests, judging)) else {
+        let message = "no recorded request read less than it could have; give the number of one to see how it was judged";
+        return Err(CommandError::usage("proxy.no_miss", message).hint("stele proxy report"));
+    };
+    let Some(explanation) = stele_proxy::explain(&found.requests, id, judging) else {
+        let message = format!("there is no request {id} among those that were recorded");
+        return Err(CommandError::usage("proxy.no_request", message).hint("stele proxy report lists them"));
+    };
+    let text = if as_json {
+        json::line(&explanation)
+    } else {
+        requests::explanation(&explanation, setup.look.stdout()).join("\n")
+    };
+    output::print(&text)?;
+    Ok(0)
+}
+
+fn last_miss(requests: &[Recorded], judging: &Judging<'_>) -> Option<u64> {
+    let report = stele_proxy::report(requests, judging);
+    let lines = report.conversations.iter().flat_map(|conversation| &conversation.requests);
+    lines.filter(|line| line.verdict.is_miss()).map(|line| line.id).max()
+}
+
+fn simulate(setup: &Setup, found: &Recordings, vendor: &str, model: Option<&str>, as_json: bool) -> Result<u8> {
+    let model = model.map(str::to_owned).or_else(|| default_model(vendor));
+    // Rules that belong to no vendor have no model of their own: then the one that was asked.
+    let model = model.or_else(|| found.requests.first().map(|request| request.model.clone())).unwrap_or_default();
+    let price = stele_provider::list_price(&model).map(|row| row.price);
+    let simulation = stele_proxy::simulate(&found.requests, vendor, &model, price).map_err(unknown_rules)?;
+    let text = if as_json {
+        json::line(&simulation)
+    } else {
+        let total = stele_proxy::report(&found.requests, &Judging::default()).total;
+        requests::simulation(&simulation, &total, setup.look.stdout()).join("\n")
+    };
+    output::print(&text)?;
+    Ok(0)
+}
+
+/// The model of a vendor when none is named: its default, else the first one that the catalogue has of it.
+fn default_model(vendor: &str) -> Option<String> {
+    let own = stele_provider::vendors().iter().find(|known| known.name == vendor).and_then(|known| known.model.clone());
+    own.or_else(|| stele_provider::models().iter().find(|model| model.vendor == vendor).map(|model| model.id.clone()))
+}

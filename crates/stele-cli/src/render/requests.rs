@@ -1,0 +1,291 @@
+//! What the proxy recorded, as lines of 80 columns.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use stele_core::{Usage, Wire};
+use stele_proxy::{Conversation, Ending, Excerpt, Explanation, Line, Notice, Report, Simulation, Sum, Verdict};
+
+use super::inert::{one_line, shorten};
+use super::money::{cost, count, elapsed, known, money, percent, plural, short, tokens};
+use super::style::Style;
+
+/// Columns.
+const WIDTH: usize = 80;
+
+/// What is told while the proxy runs.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Served<'a> {
+    Listening {
+        base_url: String,
+        to: String,
+        folder: &'a Path,
+        variables: BTreeMap<&'a str, &'a str>,
+        /// For agents that read a file.
+        configuration: Vec<&'a str>,
+    },
+    Recorded {
+        id: u64,
+        wire: Wire,
+        model: &'a str,
+        status: Option<u16>,
+        ending: Ending,
+        prompt_bytes: u64,
+        usage: Option<Usage>,
+    },
+    NotRecorded {
+        why: &'a str,
+    },
+    Refused {
+        code: &'a str,
+        message: &'a str,
+    },
+    /// Lines that are not shown.
+    Hidden {
+        lines: u64,
+    },
+    Result {
+        recorded: u64,
+        exit: u8,
+        /// For agents that read a file, when nothing was recorded.
+        configuration: Vec<&'a str>,
+    },
+}
+
+impl<'a> From<&'a Notice> for Served<'a> {
+    fn from(notice: &'a Notice) -> Self {
+        match notice {
+            Notice::Recorded { id, wire, model, status, ending, prompt_bytes, usage } => Self::Recorded {
+                id: *id,
+                wire: *wire,
+                model,
+                status: *status,
+                ending: *ending,
+                prompt_bytes: *prompt_bytes,
+                usage: *usage,
+            },
+            Notice::NotRecorded { why } => Self::NotRecorded { why },
+            Notice::Refused { code, message } => Self::Refused { code, message },
+        }
+    }
+}
+
+/// What happened, for a person.
+pub fn served(served: &Served<'_>, style: Style) -> Vec<String> {
+    let name = style.dim("proxy");
+    match served {
+        Served::Listening { base_url, to, folder, variables, configuration } => {
+            let mut lines = vec![format!("{name} {} → {}", style.bold(base_url), one_line(to))];
+            lines.push(style.dim(&format!("  recorded in {}", one_line(&folder.display().to_string()))));
+            lines.extend(variables.iter().map(|(name, value)| format!("  {name}={value}")));
+            lines.extend(configuration.iter().map(|line| format!("  {line}")));
+            lines
+        }
+        Served::Recorded { id, model, status, ending, prompt_bytes, usage, .. } => {
+            let state = match (status, ending) {
+                (Some(status @ 200..300), Ending::Whole) => style.green(&status.to_string()),
+                (_, Ending::ClientLeft) => style.yellow("client left"),
+                (_, Ending::ServerBroke) => style.red("broke off"),
+                (_, Ending::Unreachable) | (None, Ending::Whole) => style.red("no answer"),
+                (Some(status), Ending::Whole) => style.red(&status.to_string()),
+            };
+            let usage = usage.as_ref().map_or_else(|| "not reported".to_owned(), tokens);
+            let model = shorten(&one_line(model), 20);
+            vec![format!("{name} #{id} {model} {state} {}B {usage}", short(*prompt_bytes))]
+        }
+        Served::NotRecorded { why } => vec![format!("{name} {} {}", style.yellow("not recorded:"), one_line(why))],
+        Served::Refused { code, message } => vec![format!("{name} {} {}", style.red(code), one_line(message))],
+        Served::Hidden { lines } => vec![style.dim(&format!("proxy … {} before", plural(*lines, "line")))],
+        Served::Result { recorded: 0, configuration, .. } => {
+            let mut lines = vec![format!("{name} nothing was recorded")];
+            if !configuration.is_empty() {
+                lines.push("  the command may take its base URL from a file only:".to_owned());
+                lines.extend(configuration.iter().map(|line| format!("  {line}")));
+            }
+            lines
+        }
+        Served::Result { recorded, .. } => {
+            vec![format!("{name} {} recorded; see: stele proxy report", plural(*recorded, "request"))]
+        }
+    }
+}
+
+/// The report: a table a conversation, and sums.
+pub fn report(report: &Report, damaged: &[String], style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for found in &report.conversations {
+        lines.extend(conversation(found, style));
+        lines.push(String::new());
+    }
+    if report.side.requests > 0 {
+        lines.push(style.bold("Beside the conversations (titles, summaries)"));
+        lines.extend(sum(&report.side));
+        lines.push(String::new());
+    }
+    lines.push(style.bold("All"));
+    lines.extend(sum(&report.total));
+    if report.failed > 0 {
+        lines.push(format!("  {} got no answer, or an error", plural(report.failed, "request")));
+    }
+    lines.extend(damaged.iter().map(|what| format!("{} {}", style.yellow("!"), one_line(what))));
+    lines
+}
+
+fn conversation(found: &Conversation, style: Style) -> Vec<String> {
+    let model = found.requests.first().map_or("?", |line| &line.model);
+    let title = format!("{} · {} · {}", one_line(model), found.wire, one_line(&found.base_url));
+    let mut lines = vec![style.bold(&shorten(&title, WIDTH))];
+    let agent = found.agent.as_deref().map_or_else(|| "an agent without a name".to_owned(), one_line);
+    lines.push(style.dim(&shorten(&format!("  {agent} · judged by the rules of {}", found.rules.name), WIDTH)));
+    let header = format!(
+        "{:>6}{:>12}{:>8}{:>11}{:>11}{:>11}  {}",
+        "id", "prompt", "shared", "input", "predicted", "read", "verdict"
+    );
+    lines.push(style.dim(&header));
+    for request in &found.requests {
+        lines.push(row(request, style));
+        if let Some(leaves) = &request.leaves {
+            let change = leaves.change.as_ref().map(|change| format!(": {change}")).unwrap_or_default();
+            let text = format!("       leaves {} at {}{change}", leaves.request, leaves.segment);
+            lines.push(style.dim(&shorten(&one_line(&text), WIDTH)));
+        }
+        if request.lost > 0 {
+            lines.push(style.dim(&format!("       lost {}", lost(request.lost, request.lost_cost))));
+        }
+    }
+    lines.extend(sum(&found.sum));
+    lines
+}
+
+fn row(request: &Line, style: Style) -> String {
+    let share = (request.prompt_bytes > 0).then(|| request.shared_bytes as f64 / request.prompt_bytes as f64);
+    format!(
+        "{:>6}{:>12}{:>8}{:>11}{:>11}{:>11}  {}",
+        request.id,
+        format!("{} B", count(request.prompt_bytes)),
+        percent(share),
+        known(request.input),
+        known(request.predicted),
+        known(request.reported),
+        verdict(&request.verdict, style)
+    )
+}
+
+/// A verdict in at most 19 columns.
+fn verdict(verdict: &Verdict, style: Style) -> String {
+    match verdict {
+        Verdict::First => style.dim("first request"),
+        Verdict::Hit => style.green("hit"),
+        Verdict::Partial => style.yellow("partial"),
+        Verdict::BelowMinimum => style.dim("too short"),
+        Verdict::Expired => style.yellow("expired"),
+        Verdict::Cut { .. } => style.yellow("declared cut"),
+        Verdict::Broken { .. } => style.red("broken"),
+        Verdict::NotMarked => style.yellow("not marked"),
+        Verdict::Concurrent => style.yellow("concurrent"),
+        Verdict::NotReported => style.dim("not reported"),
+        Verdict::Unexplained => style.red("unexplained"),
+    }
+}
+
+/// The same with what it is about.
+fn whole_verdict(found: &Verdict, style: Style) -> String {
+    let about = match found {
+        Verdict::Cut { reason } => format!(": {}", one_line(reason)),
+        Verdict::Broken { segment } => format!(" at {}", one_line(segment)),
+        _ => String::new(),
+    };
+    format!("{}{about}", verdict(found, style))
+}
+
+fn lost(tokens: u64, price: Option<stele_core::Micros>) -> String {
+    let price = price.map(|price| format!(" ({})", money(price))).unwrap_or_default();
+    format!("{}{price}", plural(tokens, "token"))
+}
+
+fn sum(sum: &Sum) -> Vec<String> {
+    let mut lines = vec![format!("  {} · {}", plural(sum.requests, "request"), tokens(&sum.usage))];
+    let mut facts = vec![format!("{} from cache", percent(sum.hit_rate)), cost(sum.cost)];
+    if sum.cost.is_some() && sum.unpriced > 0 {
+        facts.push(format!("{} without a price", count(sum.unpriced)));
+    }
+    if sum.coverage.known < sum.coverage.attempts {
+        facts.push(format!("usage known for {}", count(sum.coverage.known)));
+    }
+    if sum.lost > 0 {
+        facts.push(format!("{} lost", lost(sum.lost, sum.lost_cost)));
+    }
+    lines.push(format!("  {}", facts.join(" · ")));
+    lines
+}
+
+/// Why a request read what it read.
+pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
+    let label = |name: &str| style.dim(&format!("  {name:<10}"));
+    let title = style.bold(&format!("request {}", found.request));
+    let mut lines = vec![format!("{title}  {}", whole_verdict(&found.verdict, style))];
+    match found.earlier {
+        Some(earlier) => {
+            let gap = found.gap_ms.map(|gap| format!(", {} earlier", elapsed(Duration::from_millis(gap))));
+            let other = if found.same_conversation { "" } else { ", of another conversation" };
+            lines.push(format!("{}request {earlier}{}{other}", label("against"), gap.unwrap_or_default()));
+        }
+        None => lines.push(format!("{}no earlier request that begins alike", label("against"))),
+    }
+    lines.push(format!("{}{} bytes", label("shared"), count(found.shared_bytes)));
+    let (predicted, reported) = (known(found.predicted), known(found.reported));
+    lines.push(format!("{}{reported} tokens of {predicted} predicted", label("read")));
+    if found.lost > 0 {
+        lines.push(format!("{}{}", label("lost"), lost(found.lost, found.lost_cost)));
+    }
+    if let Some(lifetime) = found.lifetime_ms {
+        lines.push(format!("{}an entry lives {} at least", label("lifetime"), elapsed(Duration::from_millis(lifetime))));
+    }
+    if let Some(change) = &found.change {
+        lines.push(format!("{}{}", label("change"), one_line(&change.to_string())));
+    }
+    if let Some(parting) = &found.parting {
+        lines.push(format!("{}{}, byte {}", label("parts at"), one_line(&parting.segment), count(parting.offset)));
+        lines.push(excerpt(&parting.before, |text| style.red(text), '-'));
+        lines.push(excerpt(&parting.after, |text| style.green(text), '+'));
+    }
+    lines
+}
+
+/// An excerpt in one line: the end of what is shared, the beginning of what is not.
+fn excerpt(found: &Excerpt, paint: impl Fn(&str) -> String, sign: char) -> String {
+    let shared: Vec<char> = one_line(&found.shared).chars().collect();
+    let shared: String = shared[shared.len().saturating_sub(24)..].iter().collect();
+    let differs = shorten(&one_line(&found.differs), WIDTH - 4 - shared.chars().count());
+    format!("  {} {shared}{}", paint(&sign.to_string()), paint(&differs))
+}
+
+/// The same requests elsewhere.
+pub fn simulation(found: &Simulation, recorded: &Sum, style: Style) -> Vec<String> {
+    let title = format!("By the rules of {}, priced as {} (an estimate)", found.rules, one_line(&found.model));
+    let mut lines = vec![style.bold(&shorten(&title, WIDTH))];
+    let header = format!("{:>6}{:>14}{:>14}{:>14}{:>14}{:>14}", "id", "fresh", "read", "written", "output", "cost");
+    lines.push(style.dim(&header));
+    for request in &found.requests {
+        let usage = &request.usage;
+        lines.push(format!(
+            "{:>6}{:>14}{:>14}{:>14}{:>14}{:>14}",
+            request.id,
+            known(usage.fresh),
+            known(usage.cache_read),
+            count(usage.writes().unwrap_or(0)),
+            known(usage.output),
+            cost(request.cost)
+        ));
+    }
+    let line = |name: &str, usage: &Usage, rate, price| {
+        let head = format!("  {name:<10}{}", tokens(usage));
+        [head, format!("  {:<10}{} from cache · {}", "", percent(rate), cost(price))]
+    };
+    lines.extend(line("there", &found.usage, found.hit_rate, found.cost));
+    lines.extend(line("recorded", &recorded.usage, recorded.hit_rate, recorded.cost));
+    lines
+}
