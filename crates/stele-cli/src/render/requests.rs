@@ -242,7 +242,11 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
         lines.push(format!("{}{}", label("lost"), lost(found.lost, found.lost_cost)));
     }
     if let Some(lifetime) = found.lifetime_ms {
-        lines.push(format!("{}an entry lives {} at least", label("lifetime"), elapsed(Duration::from_millis(lifetime))));
+        lines.push(format!(
+            "{}an entry lives {} at least",
+            label("lifetime"),
+            elapsed(Duration::from_millis(lifetime))
+        ));
     }
     if let Some(change) = &found.change {
         lines.push(format!("{}{}", label("change"), one_line(&change.to_string())));

@@ -90,15 +90,10 @@ fn report(setup: &Setup, found: &Recordings, judging: &Judging<'_>, as_json: boo
     Ok(0)
 }
 
-fn explain(
-    setup: &Setup,
-    found: &Recordings,
-    id: Option<u64>,
-    judging: &Judging<'_>,
-    as_json: bool,
-) -> Result<u8> {
+fn explain(setup: &Setup, found: &Recordings, id: Option<u64>, judging: &Judging<'_>, as_json: bool) -> Result<u8> {
     let Some(id) = id.or_else(|| last_miss(&found.requests, judging)) else {
-        let message = "no recorded request read less than it could have; give the number of one to see how it was judged";
+        let message =
+            "no recorded request read less than it could have; give the number of one to see how it was judged";
         return Err(CommandError::usage("proxy.no_miss", message).hint("stele proxy report"));
     };
     let Some(explanation) = stele_proxy::explain(&found.requests, id, judging) else {

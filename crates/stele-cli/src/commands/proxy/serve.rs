@@ -17,8 +17,8 @@ use super::folder;
 use crate::args::ServeArgs;
 use crate::commands::run::{runtime, signals};
 use crate::error::{CommandError, Result};
-use crate::render::requests::{self, Served};
 use crate::render::json;
+use crate::render::requests::{self, Served};
 use crate::render::style::Style;
 use crate::setup::Setup;
 use crate::signals::Signals;
@@ -64,7 +64,8 @@ async fn serve(setup: &Setup, target: &Target, options: Options, run: &[OsString
         recorded: 0,
         hidden: 0,
     }));
-    let lock = |log: &Arc<Mutex<Log>>, tell: &dyn Fn(&mut Log)| tell(&mut log.lock().unwrap_or_else(PoisonError::into_inner));
+    let lock =
+        |log: &Arc<Mutex<Log>>, tell: &dyn Fn(&mut Log)| tell(&mut log.lock().unwrap_or_else(PoisonError::into_inner));
     let configuration = target.configuration(address);
     lock(&log, &|log| {
         let shown = if run.is_empty() { configuration.as_str() } else { "" };
@@ -79,9 +80,7 @@ async fn serve(setup: &Setup, target: &Target, options: Options, run: &[OsString
     let mut exit = Ok(0);
     let stop = async {
         exit = match run.split_first() {
-            Some((program, arguments)) => {
-                command(program, arguments, &variables, &setup.folder, &mut signals).await
-            }
+            Some((program, arguments)) => command(program, arguments, &variables, &setup.folder, &mut signals).await,
             None => {
                 signals.next().await;
                 Ok(0)
