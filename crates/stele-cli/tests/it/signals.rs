@@ -75,5 +75,8 @@ fn the_second_ends_at_once_with_the_last_line() {
     send(&child, Signal::TERM);
     let done = Done::wait(child);
     assert_eq!((done.code, &done.result()["status"]), (130, &json!("cancelled")), "{done:?}");
+    // The call that was left has its title, and its code once.
+    let done = Done::of(place.with(&server, ["run", "--continue", "and now?"]));
+    assert!(done.err.contains("$ trap '' TERM") && done.err.matches("outcome_unknown").count() == 1, "{done:?}");
     place.assert_clean();
 }
