@@ -434,17 +434,19 @@ impl Check<'_> {
     fn pages(&mut self) -> Result<()> {
         let path = self.store.path();
         // A connection that was used before compares the index with totals that it read then.
-        let lines = connect_reader(path, self.store.database.access).and_then(|connection| {
-            let mut statement = connection
-                .prepare(&format!("PRAGMA quick_check({PAGE_FAULTS})"))
-                .map_err(|error| Error::reading(path, &error))?;
-            let lines = statement.query_map([], |row| row.get::<_, String>(0));
-            lines.and_then(Iterator::collect::<rusqlite::Result<Vec<_>>>).map_err(|error| Error::reading(path, &error))
+        let mut lines = Vec::new();
+        let checked = connect_reader(path, self.store.database.access).and_then(|connection| {
+            let read = |error: rusqlite::Error| Error::reading(path, &error);
+            let mut statement = connection.prepare(&format!("PRAGMA quick_check({PAGE_FAULTS})")).map_err(read)?;
+            for line in statement.query_map([], |row| row.get::<_, String>(0)).map_err(read)? {
+                lines.push(line.map_err(read)?);
+            }
+            Ok(())
         });
-        let lines = match lines {
-            Ok(lines) => lines,
-            Err(error) => return self.note(None, Err(error)),
-        };
+        // Damage also ends this check, but mostly after it was named.
+        if lines.is_empty() || !matches!(checked, Err(Error::Corrupt { .. })) {
+            self.note(None, checked)?;
+        }
         for line in lines.iter().flat_map(|line| line.lines()).filter(|line| *line != "ok" && !line.starts_with("***"))
         {
             let table = self.table(line);

@@ -152,7 +152,7 @@ fn completions_are_for_this_program() {
 fn verify_names_what_is_left_of_a_database_that_lost_its_end() {
     let place = worked();
     // A collection folds the write-ahead log into the file.
-    assert_eq!(Done::of(place.stele(["sessions", "gc", "--yes"])).code, 0);
+    assert_eq!(Done::of(place.stele(["sessions", "gc"])).code, 0);
     let path = place.home().join("data/stele.db");
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.set_len(file.metadata().unwrap().len() / 2).unwrap();
