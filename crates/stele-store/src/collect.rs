@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 use stele_core::{Hash, Record, Seq, SessionId};
 
-use crate::database::Durability;
+use crate::database::{Durability, connect_reader, connect_writer};
 use crate::lineage::{TITLE, hash_at, key_of, row_id, seq_of};
 use crate::lock::SessionLock;
 use crate::session::{self, FullRow, signed};
@@ -138,9 +138,13 @@ impl Store {
         if sound {
             return Ok(());
         }
-        self.database.transact(Durability::Barrier, |connection| {
-            search::make_again(connection).map_err(|error| Error::writing(path, &error))
-        })
+        // On a connection of its own: the one that met the damage still has the index open.
+        let connection = connect_writer(path)?;
+        let write = |error: rusqlite::Error| Error::writing(path, &error);
+        connection.execute_batch("PRAGMA synchronous=FULL; BEGIN IMMEDIATE").map_err(write)?;
+        // Whatever fails, closing the connection rolls back.
+        let reader = connect_reader(path, self.database.access)?;
+        search::make_again(&connection, &reader).and_then(|()| connection.execute_batch("COMMIT")).map_err(write)
     }
 
     fn stray_locks(&self, how: Collect) -> Result<u64> {

@@ -54,15 +54,22 @@ pub(crate) fn is_sound(connection: &Connection) -> rusqlite::Result<bool> {
     }
 }
 
-/// Makes the index anew from the texts it still has and the titles, inside a transaction.
+/// Makes the index anew from the texts it still has and the titles, inside a transaction. The texts are
+/// read on another connection, so that damage among them is not met on this one.
 ///
 /// Neither `rebuild` nor `DROP TABLE` gets past a damaged page, since both walk all pages. So the tables
 /// are struck from the schema, and their pages are given back by the next `VACUUM`.
-pub(crate) fn make_again(connection: &Connection) -> rusqlite::Result<()> {
-    let keep = "CREATE TEMP TABLE kept AS SELECT id, c0 AS text FROM main.search_content";
-    if connection.execute_batch(keep).is_err() {
-        connection.execute_batch("CREATE TEMP TABLE kept (id, text)")?;
+pub(crate) fn make_again(connection: &Connection, reader: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch("CREATE TEMP TABLE kept (id INTEGER PRIMARY KEY, text)")?;
+    // Up to the first damaged page.
+    let mut texts = reader.prepare("SELECT id, c0 FROM main.search_content ORDER BY id")?;
+    let mut keep = connection.prepare("INSERT INTO temp.kept (id, text) VALUES (?1, ?2)")?;
+    let mut rows = texts.query([])?;
+    while let Ok(Some(row)) = rows.next() {
+        keep.execute((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1).unwrap_or_default()))?;
     }
+    drop(rows);
+    drop((texts, keep));
     let struck = connection.execute_batch(
         "PRAGMA writable_schema=ON; \
          DELETE FROM main.sqlite_schema WHERE tbl_name IN \
