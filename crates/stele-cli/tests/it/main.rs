@@ -10,6 +10,7 @@ mod interface;
 mod json;
 mod logs;
 mod prompts;
+mod proxy;
 mod sessions;
 mod signals;
 mod structure;
