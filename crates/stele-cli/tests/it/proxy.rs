@@ -74,7 +74,6 @@ fn a_broken_prefix_is_explained_with_the_bytes_that_differ() {
     let place = Place::new();
     let (done, server) = recorded(&place);
     assert_eq!(done.code, 0, "{done:?}");
-    // The same requests again, with another day in front.
     let proxied = proxy(&place, &server, ["--json", "--", "sh", "-c", "printf %s \"$ANTHROPIC_BASE_URL\""]);
     assert!(Done::of(proxied).out.starts_with("http://127.0.0.1:"));
     let body = |day: &str, turns: usize| {
@@ -111,9 +110,11 @@ fn a_broken_prefix_is_explained_with_the_bytes_that_differ() {
     assert!(explained.out.contains("a date or time changed"), "{explained:?}");
     assert!(explained.out.contains("  - ") && explained.out.contains("  + "), "{explained:?}");
     assert!(explained.out.lines().all(|line| line.chars().count() <= 80), "{}", explained.out);
-    // All of it is young, and none of it is younger than now.
+    // All of it is young, and none of it is as young as that.
     let young = Done::of(place.stele(["proxy", "report", "--since", "24h", "--json"])).lines();
     assert_eq!(young.last().unwrap()["requests"], 4);
+    let old = Done::of(place.stele(["proxy", "report", "--since", "1ms", "--json"])).lines();
+    assert_eq!(old.last().unwrap()["requests"], 0);
 }
 
 /// Sends one request over a connection of its own, and reads the answer to its end.
@@ -170,12 +171,12 @@ fn what_is_wrong_is_said_with_its_code() {
         let done = Done::of(place.stele([&["proxy"], arguments].concat()));
         assert!(done.code == 2 && done.err.contains(expect), "{arguments:?} {done:?}");
     };
+    check(&["report"], "proxy.nothing");
     check(&[], "--to");
     check(&["--to", "nobody"], "proxy.target");
     check(&["--to", "anthropic", "--listen", &address], "proxy.listen");
     check(&["--to", "anthropic", "--listen", "0.0.0.0:0"], "--allow-remote");
     check(&["--to", "anthropic", "report"], "usage.order");
-    check(&["report"], "proxy.nothing");
     let server = server(Script::new([Say::text("x")]));
     Done::of(proxy(&place, &server, ["--", "true"]));
     check(&["explain", "99"], "proxy.no_request");
