@@ -11,7 +11,7 @@ use crate::commands;
 use crate::error::{CommandError, Kind, Result};
 use crate::output;
 use crate::render::json::{self, Line};
-use crate::setup::{Environment, Setup};
+use crate::setup::{self, Environment, Setup};
 
 /// Runs the command of this process.
 pub fn run() -> ExitCode {
@@ -117,6 +117,8 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
         Command::Verify(args) => commands::verify::main(&for_logs(environment, &global)?, &args),
         Command::Cache(command) => commands::cache::main(&for_logs(environment, &global)?, &command),
         Command::Proxy(args) => commands::proxy::main(&Setup::new(environment, &global, &plain)?, &args),
+        Command::Edit(args) => commands::edit::edit(&setup::folder(&global)?, &args, environment.look(global.color)),
+        Command::Patch(args) => commands::edit::patch(&setup::folder(&global)?, &args, environment.look(global.color)),
         Command::Models(args) => commands::models::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Config(args) => commands::config::main(environment, &global, &args),
         Command::Doctor(args) => commands::doctor::main(environment, &global, &args),

@@ -20,6 +20,7 @@ Usage: stele [OPTIONS] [PROMPT]     talk with the agent in this folder
 
 Work       run          one prompt in, an answer out; for scripts and for people
            demo         watch it fix a failing test; no key, no network
+           edit, patch  change files by an edit in any form, from standard input
 Logs       sessions     list, show, search, export, import, rm, gc
            verify       prove that the log holds every byte the model saw
            cache        how the provider's prompt cache was used
@@ -165,6 +166,10 @@ pub enum Command {
     Run(RunArgs),
     /// Watch it fix a failing test; no key, no network
     Demo(DemoArgs),
+    /// Edit a file by standard input: edits, blocks, a diff, sed, in any form
+    Edit(EditArgs),
+    /// Apply a patch over many files from standard input, all of it or nothing
+    Patch(PatchArgs),
     /// The logs
     #[command(subcommand)]
     Sessions(SessionsCommand),
@@ -234,6 +239,32 @@ pub enum InputFormat {
 pub struct DemoArgs {
     #[command(flatten)]
     pub output: OutputArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct EditArgs {
+    /// The file; standard input is the edit
+    pub path: OsString,
+
+    #[command(flatten)]
+    pub output: EditOutput,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct PatchArgs {
+    #[command(flatten)]
+    pub output: EditOutput,
+}
+
+#[derive(Args, Clone, Debug, Default)]
+pub struct EditOutput {
+    /// One JSON line about what became of it
+    #[arg(long)]
+    pub json: bool,
+
+    /// Only say what would be changed
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -447,7 +478,8 @@ mod tests {
             .lines()
             .skip_while(|line| !line.starts_with("Work"))
             .take_while(|line| !line.is_empty())
-            .filter_map(|line| line.get(11..)?.split_whitespace().next())
+            .filter_map(|line| line.get(11..23))
+            .flat_map(|names| names.split([',', ' ']).filter(|name| !name.is_empty()))
             .collect();
         let command = Cli::command();
         let there: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();

@@ -207,7 +207,8 @@ fn config_flags(flags: &SessionArgs) -> Flags {
     }
 }
 
-fn folder(global: &Global) -> Result<PathBuf> {
+/// The folder that a command works in, canonical.
+pub fn folder(global: &Global) -> Result<PathBuf> {
     let gone = |cause: std::io::Error| {
         CommandError::usage(
             "usage.folder",

@@ -11,6 +11,7 @@
 //! escape sequence that a terminal would act on.
 
 mod card;
+pub mod change;
 mod declare;
 mod document;
 mod error;

@@ -5,6 +5,7 @@ pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod edit;
 pub mod line;
 pub mod models;
 pub mod proxy;

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod demo;
+mod edit;
 mod endings;
 mod interface;
 mod json;

@@ -1,10 +1,8 @@
 //! `patch`: many files, worked out whole by the edit engine, written all or not at all.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -15,6 +13,7 @@ use stele_core::{
 };
 use stele_edit::FileChange;
 
+use crate::change;
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
@@ -118,104 +117,9 @@ fn patch(place: &Place, input: &str, seen: &ReadFiles) -> Result<ToolOutput> {
     }
     let plan = plan.map_err(refused)?;
 
-    let mut steps = Vec::new();
-    for change in &plan {
-        let gone = change.moved_from.as_ref().or_else(|| change.after.is_none().then_some(&change.path));
-        if let Some(after) = &change.after {
-            steps.push(Step::new(place, &change.path, Some(after), change.mode)?);
-        }
-        if let Some(gone) = gone {
-            steps.push(Step::new(place, gone, None, None)?);
-        }
-    }
-    let mut notes = Vec::new();
-    for at in 0..steps.len() {
-        match steps[at].take() {
-            Ok(note) => notes.extend(note),
-            Err(error) => return Err(undone(&steps[..=at], error)),
-        }
-    }
+    let changes = change::planned(place, &plan)?;
+    let notes = change::make(&changes)?;
     Ok(told(place, &plan, seen, &notes))
-}
-
-/// Takes back what was done, and says why.
-fn undone(done: &[Step<'_>], error: Error) -> Error {
-    let failed: Vec<&str> = done.iter().rev().filter(|step| step.back().is_err()).map(|step| step.asked).collect();
-    match failed.is_empty() {
-        true => error,
-        false => Error::HalfDone { reason: error.to_string(), files: failed.join(", ") },
-    }
-}
-
-/// What becomes of one name.
-struct Step<'a> {
-    asked: &'a str,
-    path: PathBuf,
-    /// The new content; absent when the file goes.
-    content: Option<&'a [u8]>,
-    mode: Option<u32>,
-    /// Content and mode of what was there.
-    before: Option<(Vec<u8>, u32)>,
-    /// The first folder that did not exist.
-    made: Option<PathBuf>,
-}
-
-impl<'a> Step<'a> {
-    fn new(place: &Place, asked: &'a str, content: Option<&'a Vec<u8>>, mode: Option<u32>) -> Result<Self> {
-        let path = place.target(asked)?;
-        let before = match file::read(&path, asked) {
-            Ok(bytes) => {
-                let mode = fs::metadata(&path).map_err(Error::io("read", asked))?.mode();
-                Some((bytes, mode & 0o7777))
-            }
-            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        let made = path.ancestors().skip(1).take_while(|folder| !folder.exists()).last().map(Path::to_owned);
-        Ok(Self { asked, path, content: content.map(Vec::as_slice), mode, before, made })
-    }
-
-    /// Does it; a note where the file was not replaced in one go.
-    fn take(&self) -> Result<Option<String>> {
-        let Some(content) = self.content else {
-            fs::remove_file(&self.path).map_err(Error::io("delete", self.asked))?;
-            return Ok(None);
-        };
-        let in_place = file::replace(&self.path, self.asked, content)?;
-        if let Some(mode) = self.mode {
-            let mode = fs::Permissions::from_mode(mode & 0o777);
-            fs::set_permissions(&self.path, mode).map_err(Error::io("change the mode of", self.asked))?;
-        }
-        Ok(in_place.map(|why| format!("{} was written in place, since {why}", self.asked)))
-    }
-
-    /// Takes it back.
-    fn back(&self) -> Result<()> {
-        match &self.before {
-            Some((bytes, mode)) => {
-                let same = fs::read(&self.path).is_ok_and(|now| now == *bytes);
-                if !same {
-                    file::replace(&self.path, self.asked, bytes)?;
-                }
-                fs::set_permissions(&self.path, fs::Permissions::from_mode(*mode))
-                    .map_err(Error::io("change the mode of", self.asked))
-            }
-            None => {
-                match fs::remove_file(&self.path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(Error::io("delete", self.asked)(error));
-                    }
-                    _ => {}
-                }
-                // Folders that were made for it go as well, as far as they are empty.
-                if let Some(made) = &self.made {
-                    let folders = self.path.ancestors().skip(1).take_while(|folder| folder.starts_with(made));
-                    folders.take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
-                }
-                Ok(())
-            }
-        }
-    }
 }
 
 fn told(place: &Place, plan: &[FileChange], seen: &ReadFiles, notes: &[String]) -> ToolOutput {

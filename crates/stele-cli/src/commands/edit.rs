@@ -1,0 +1,210 @@
+//! `stele edit` and `stele patch`: the edit engine alone, on real files.
+
+use std::fmt::Write as _;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::Serialize;
+use stele_core::{Hash, ToolError};
+use stele_edit::limits::MAX_INPUT;
+use stele_edit::{Healed, Refusal, unified_diff};
+use stele_tools::change::{self, Change, Wanted};
+
+use crate::args::{EditArgs, EditOutput, PatchArgs};
+use crate::error::{CommandError, Result};
+use crate::output::{self, Look};
+use crate::render::inert::inert;
+use crate::render::json;
+
+/// What `--json` prints.
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    ok: bool,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
+    /// Slips that were forgiven.
+    healed: Vec<&'static str>,
+    files: Vec<FileReport>,
+    message: String,
+}
+
+/// What became, or would become, of one file.
+#[derive(Debug, Serialize)]
+struct FileReport {
+    path: String,
+    /// Where it was, when it was moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved_from: Option<String>,
+    /// Hash of the content before; null when it did not exist.
+    before: Option<Hash>,
+    /// Hash of the content after; null when it was deleted.
+    after: Option<Hash>,
+    diff: String,
+    #[serde(skip)]
+    added: u32,
+    #[serde(skip)]
+    removed: u32,
+}
+
+/// Why nothing was changed.
+struct Refused {
+    code: String,
+    message: String,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { code: refusal.code.to_owned(), message: refusal.message }
+    }
+}
+
+impl From<ToolError> for Refused {
+    fn from(error: ToolError) -> Self {
+        Self { code: error.code, message: error.message }
+    }
+}
+
+/// Edits one file by an input in any form.
+pub fn edit(folder: &Path, args: &EditArgs, look: Look) -> Result<u8> {
+    let Some(asked) = args.path.to_str() else {
+        return Err(CommandError::usage("usage.path", "the path is not UTF-8, which the forms of an edit cannot name"));
+    };
+    let input = input()?;
+    let outcome = input.and_then(|input| edit_one(folder, asked, &input, args.output.dry_run));
+    finish(outcome, &args.output, look)
+}
+
+/// Applies a patch to the files of a folder.
+pub fn patch(folder: &Path, args: &PatchArgs, look: Look) -> Result<u8> {
+    let input = input()?;
+    let outcome = input.and_then(|input| patch_many(folder, &input, args.output.dry_run));
+    finish(outcome, &args.output, look)
+}
+
+/// The input; what is not text is in none of the forms.
+fn input() -> Result<Result<String, Refused>> {
+    let mut bytes = Vec::new();
+    // One byte more than is taken, so that the engine sees that it is too much.
+    io::stdin()
+        .lock()
+        .take(MAX_INPUT as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| CommandError::usage("usage.input", format!("cannot read standard input: {error}")))?;
+    if bytes.len() > MAX_INPUT {
+        let message = format!("the input has more than {MAX_INPUT} bytes; send it in several parts");
+        return Ok(Err(Refused { code: "edit.too_large".to_owned(), message }));
+    }
+    Ok(String::from_utf8(bytes).map_err(|error| {
+        let message = format!("the input is not UTF-8 (byte {}); send text", error.utf8_error().valid_up_to());
+        Refused { code: "edit.unparsed".to_owned(), message }
+    }))
+}
+
+fn edit_one(folder: &Path, asked: &str, input: &str, dry_run: bool) -> Result<Report, Refused> {
+    let located = change::locate(folder, asked)?;
+    let named = located.instead.as_deref().unwrap_or(asked);
+    let before = located.bytes.as_deref();
+    let applied = stele_edit::edit_input(Some(named), before, input)?;
+    let mut notes = applied.notes;
+    if located.instead.is_some() {
+        notes.push(format!("opened {named}, the only name that looks like the one asked for"));
+    }
+    if !dry_run {
+        let to = Some(Wanted { bytes: &applied.bytes, mode: None });
+        notes.extend(change::apply(&[Change { shown: named, path: located.path, to, made: None }])?);
+    }
+    let file = file_report(named, None, before, Some(&applied.bytes));
+    Ok(report(vec![(file, None)], &applied.healed, &notes, dry_run))
+}
+
+fn patch_many(folder: &Path, input: &str, dry_run: bool) -> Result<Report, Refused> {
+    let root = folder.display().to_string();
+    let options = stele_edit::Options { root: Some(root), ..stele_edit::Options::default() };
+    let mut unreadable = None;
+    let plan = options.plan(input, &mut |path| match change::exactly(folder, path) {
+        Ok(located) => located.bytes,
+        Err(error) => {
+            unreadable.get_or_insert(error);
+            None
+        }
+    });
+    // What could not be read is no missing file.
+    if let Some(error) = unreadable {
+        return Err(error.into());
+    }
+    let plan = plan?;
+    let mut notes: Vec<String> = plan.iter().flat_map(|change| change.notes.iter().cloned()).collect();
+    if !dry_run {
+        notes.extend(change::apply(&change::of_plan(folder, &plan)?)?);
+    }
+    let mut healed: Vec<Healed> = plan.iter().flat_map(|change| change.healed.iter().copied()).collect();
+    healed.sort_unstable();
+    healed.dedup();
+    let files = plan.iter().map(|change| {
+        let (from, path) = (change.moved_from.as_deref(), &change.path);
+        (file_report(path, from, change.before.as_deref(), change.after.as_deref()), change.mode)
+    });
+    Ok(report(files.collect(), &healed, &notes, dry_run))
+}
+
+fn file_report(path: &str, moved_from: Option<&str>, before: Option<&[u8]>, after: Option<&[u8]>) -> FileReport {
+    let diff = unified_diff(path, before.unwrap_or_default(), after.unwrap_or_default());
+    FileReport {
+        path: path.to_owned(),
+        moved_from: moved_from.map(str::to_owned),
+        before: before.map(Hash::of),
+        after: after.map(Hash::of),
+        added: diff.added,
+        removed: diff.removed,
+        diff: diff.text,
+    }
+}
+
+fn report(files: Vec<(FileReport, Option<u32>)>, healed: &[Healed], notes: &[String], dry_run: bool) -> Report {
+    let mut message = String::new();
+    for (file, mode) in &files {
+        let what = match (&file.moved_from, file.before, file.after) {
+            (Some(from), ..) => format!("moved {from} to"),
+            (None, None, _) => "created".to_owned(),
+            (None, Some(_), None) => "deleted".to_owned(),
+            (None, Some(_), Some(_)) => "edited".to_owned(),
+        };
+        let _ = write!(message, "{what} {}: +{} -{}", file.path, file.added, file.removed);
+        if let Some(mode) = mode {
+            let _ = write!(message, ", mode {:04o}", mode & 0o777);
+        }
+        message.push('\n');
+    }
+    let healed: Vec<&'static str> = healed.iter().map(|healed| healed.as_str()).collect();
+    for note in notes {
+        let _ = writeln!(message, "{note}");
+    }
+    if dry_run {
+        message.push_str("nothing was written: this is a dry run\n");
+    }
+    let files = files.into_iter().map(|(file, _)| file).collect();
+    Report { ok: true, code: None, healed, files, message: message.trim_end().to_owned() }
+}
+
+/// Prints what became of it: the diff on standard output, what to know about it on standard error.
+fn finish(outcome: Result<Report, Refused>, wanted: &EditOutput, look: Look) -> Result<u8> {
+    let report = outcome.unwrap_or_else(|refused| Report {
+        code: Some(refused.code),
+        message: refused.message,
+        ..Report::default()
+    });
+    if wanted.json {
+        output::print(&json::line(&report))?;
+    } else if let Some(code) = &report.code {
+        crate::app::report(&CommandError::failed(code, report.message.clone()), look.stderr());
+    } else {
+        let diffs: String = report.files.iter().map(|file| inert(&file.diff)).collect();
+        output::print(&diffs)?;
+        let mut text = inert(&report.message);
+        text.push('\n');
+        // Standard error that cannot be written has nobody to be told.
+        let _ = io::Write::write_all(&mut io::stderr(), text.as_bytes());
+    }
+    Ok(u8::from(!report.ok))
+}

@@ -1,0 +1,356 @@
+//! Changing files, many at once: all of it is done or nothing.
+//!
+//! Each file is written as `write` and `edit` write theirs: a reader sees the old content or the new one, also after a
+//! crash; links are followed, not replaced; mode, owner and hard links are kept.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use stele_core::ToolError;
+use stele_edit::FileChange;
+
+use crate::error::{Error, Result};
+use crate::file;
+use crate::path::Place;
+
+/// The bits of a mode that say what a file is (`inode(7)`).
+const KIND: u32 = 0o170_000;
+/// What they are for a symbolic link.
+const LINK: u32 = 0o120_000;
+/// The bits of a mode that can be set.
+const BITS: u32 = 0o7777;
+
+/// What stands under a name, links not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Its bytes; for a symbolic link, where it points to.
+    pub bytes: Vec<u8>,
+    /// Its type and mode, as `st_mode`.
+    pub mode: u32,
+}
+
+impl Version {
+    /// True for a symbolic link.
+    #[must_use]
+    pub fn is_link(&self) -> bool {
+        is_link(self.mode)
+    }
+}
+
+/// True for the mode of a symbolic link.
+#[must_use]
+pub fn is_link(mode: u32) -> bool {
+    mode & KIND == LINK
+}
+
+/// A name that somebody gave, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The real path, links followed.
+    pub path: PathBuf,
+    /// The name that was taken, where it only looks like the one that was given.
+    pub instead: Option<String>,
+    /// Its content; absent when there is no such file.
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// Finds a file to be changed. The exact name wins; else the one name that looks the same is taken; else it is a
+/// file that does not exist yet.
+///
+/// # Errors
+/// `file.*` for a name that leads nowhere or to what is no regular file, `edit.too_large`.
+pub fn locate(folder: &Path, asked: &str) -> Result<Located, ToolError> {
+    let place = Place { cwd: folder.to_owned(), home: None, spill: None };
+    let located = match place.find(asked) {
+        Ok(found) => file::read(&found.path, asked).map(|bytes| Located {
+            path: found.path,
+            instead: found.instead,
+            bytes: Some(bytes),
+        }),
+        Err(Error::Missing { .. }) => place.target(asked).map(|path| Located { path, instead: None, bytes: None }),
+        Err(error) => Err(error),
+    };
+    located.map_err(ToolError::from)
+}
+
+/// The file that a name exactly stands for, as [`locate`] gives it.
+///
+/// # Errors
+/// As [`locate`].
+pub fn exactly(folder: &Path, asked: &str) -> Result<Located, ToolError> {
+    let place = Place { cwd: folder.to_owned(), home: None, spill: None };
+    let path = place.target(asked)?;
+    let bytes = match file::read(&path, asked) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if is_missing(&error) => None,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Located { path, instead: None, bytes })
+}
+
+/// What stands under a real path; absent when there is nothing.
+///
+/// # Errors
+/// `file.*` for what is neither a regular file nor a link, or cannot be read; `edit.too_large`.
+pub fn version(path: &Path) -> Result<Option<Version>, ToolError> {
+    look(path, &path.display().to_string()).map_err(ToolError::from)
+}
+
+fn look(path: &Path, asked: &str) -> Result<Option<Version>> {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(Error::io("read", asked)(error)),
+    };
+    let bytes = if metadata.is_symlink() {
+        fs::read_link(path).map_err(Error::io("read", asked))?.into_os_string().into_vec()
+    } else {
+        file::read(path, asked)?
+    };
+    Ok(Some(Version { bytes, mode: metadata.mode() }))
+}
+
+pub(crate) fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+}
+
+/// The first folder on the way to a file that does not exist yet.
+#[must_use]
+pub fn first_made(path: &Path) -> Option<PathBuf> {
+    path.ancestors().skip(1).take_while(|folder| !folder.exists()).last().map(Path::to_owned)
+}
+
+/// What is to become of one name.
+#[derive(Debug)]
+pub struct Change<'a> {
+    /// The name in messages.
+    pub shown: &'a str,
+    /// The real path.
+    pub path: PathBuf,
+    /// Its new content; absent when it is to go.
+    pub to: Option<Wanted<'a>>,
+    /// When it is to go: the first folder that was made for it goes as well, as far as it is empty then.
+    pub made: Option<PathBuf>,
+}
+
+/// What is to stand under a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The bytes; for a symbolic link, where it points to.
+    pub bytes: &'a [u8],
+    /// Type and mode as `st_mode`, or the mode alone; absent to keep the mode there is.
+    pub mode: Option<u32>,
+}
+
+/// What a plan of the edit engine does, name by name: what is new comes before what goes. Names are taken exactly.
+///
+/// # Errors
+/// `file.*` for a name that leads nowhere.
+pub fn of_plan<'a>(folder: &Path, plan: &'a [FileChange]) -> Result<Vec<Change<'a>>, ToolError> {
+    let place = Place { cwd: folder.to_owned(), home: None, spill: None };
+    planned(&place, plan).map_err(ToolError::from)
+}
+
+pub(crate) fn planned<'a>(place: &Place, plan: &'a [FileChange]) -> Result<Vec<Change<'a>>> {
+    let mut changes = Vec::new();
+    for change in plan {
+        let moved_from = change.moved_from.as_deref();
+        let from = moved_from.map(|from| place.target(from)).transpose()?;
+        if let Some(after) = &change.after {
+            // A patch says which bits a file has, not what it is; a file that is only moved keeps them.
+            let kept = from.as_ref().and_then(|from| fs::metadata(from).ok()).map(|metadata| metadata.mode() & BITS);
+            let to = Some(Wanted { bytes: after, mode: change.mode.map(|mode| mode & 0o777).or(kept) });
+            changes.push(Change { shown: &change.path, path: place.target(&change.path)?, to, made: None });
+        }
+        match (moved_from, from) {
+            (Some(shown), Some(path)) => changes.push(Change { shown, path, to: None, made: None }),
+            _ if change.after.is_none() => {
+                changes.push(Change { shown: &change.path, path: place.target(&change.path)?, to: None, made: None });
+            }
+            _ => {}
+        }
+    }
+    Ok(changes)
+}
+
+/// Makes all changes, in order; when one fails, those before it are taken back. Gives a note for each file that could
+/// not be replaced in one go.
+///
+/// # Errors
+/// `file.*` with nothing changed; `patch.half_done` when a change could not be taken back either.
+pub fn apply(changes: &[Change<'_>]) -> Result<Vec<String>, ToolError> {
+    make(changes).map_err(ToolError::from)
+}
+
+pub(crate) fn make(changes: &[Change<'_>]) -> Result<Vec<String>> {
+    let steps: Vec<Step<'_, '_>> = changes.iter().map(Step::new).collect::<Result<_>>()?;
+    let mut notes = Vec::new();
+    for at in 0..steps.len() {
+        match steps[at].take() {
+            Ok(note) => notes.extend(note),
+            Err(error) => return Err(undone(&steps[..=at], error)),
+        }
+    }
+    Ok(notes)
+}
+
+/// Takes back what was done, and says why.
+fn undone(done: &[Step<'_, '_>], error: Error) -> Error {
+    let failed: Vec<&str> =
+        done.iter().rev().filter(|step| step.back().is_err()).map(|step| step.change.shown).collect();
+    match failed.is_empty() {
+        true => error,
+        false => Error::HalfDone { reason: error.to_string(), files: failed.join(", ") },
+    }
+}
+
+/// A change, with what there was before.
+struct Step<'c, 'a> {
+    change: &'c Change<'a>,
+    before: Option<Version>,
+    /// The first folder that did not exist.
+    made: Option<PathBuf>,
+}
+
+impl<'c, 'a> Step<'c, 'a> {
+    fn new(change: &'c Change<'a>) -> Result<Self> {
+        let before = look(&change.path, change.shown)?;
+        Ok(Self { change, before, made: first_made(&change.path) })
+    }
+
+    /// Does it; a note where the file was not replaced in one go.
+    fn take(&self) -> Result<Option<String>> {
+        let (path, shown) = (self.change.path.as_path(), self.change.shown);
+        let Some(wanted) = self.change.to else {
+            if self.before.is_some() {
+                fs::remove_file(path).map_err(Error::io("delete", shown))?;
+                remove_empty(path, self.change.made.as_deref());
+            }
+            return Ok(None);
+        };
+        put(path, shown, self.before.as_ref(), wanted)
+    }
+
+    /// Takes it back.
+    fn back(&self) -> Result<()> {
+        let (path, shown) = (self.change.path.as_path(), self.change.shown);
+        let now = look(path, shown)?;
+        match &self.before {
+            Some(before) if now.as_ref() == Some(before) => Ok(()),
+            Some(before) => {
+                let wanted = Wanted { bytes: &before.bytes, mode: Some(before.mode) };
+                put(path, shown, now.as_ref(), wanted).map(drop)
+            }
+            None => {
+                if now.is_some() {
+                    fs::remove_file(path).map_err(Error::io("delete", shown))?;
+                }
+                remove_empty(path, self.made.as_deref());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Puts something under a name where `now` stands.
+fn put(path: &Path, shown: &str, now: Option<&Version>, wanted: Wanted<'_>) -> Result<Option<String>> {
+    let link = wanted.mode.is_some_and(is_link);
+    if let Some(now) = now
+        && (link || now.is_link())
+    {
+        if link && now.is_link() && now.bytes == wanted.bytes {
+            return Ok(None);
+        }
+        fs::remove_file(path).map_err(Error::io("replace", shown))?;
+    }
+    if link {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(Error::io("create the folder of", shown))?;
+        }
+        let to = std::ffi::OsStr::from_bytes(wanted.bytes);
+        std::os::unix::fs::symlink(to, path).map_err(Error::io("create", shown))?;
+        return Ok(None);
+    }
+    let now = now.filter(|now| !now.is_link());
+    let set = |mode: u32| {
+        let mode = fs::Permissions::from_mode(mode & BITS);
+        fs::set_permissions(path, mode).map_err(Error::io("change the mode of", shown))
+    };
+    let mut in_place = None;
+    if now.is_none_or(|now| now.bytes != wanted.bytes) {
+        if let (Some(now), Some(_)) = (now, wanted.mode)
+            && now.mode & 0o222 == 0
+        {
+            set(now.mode | 0o200)?;
+        }
+        in_place = file::replace(path, shown, wanted.bytes)?;
+    }
+    if let Some(mode) = wanted.mode {
+        set(mode)?;
+    }
+    Ok(in_place.map(|why| format!("{shown} was written in place, since {why}")))
+}
+
+/// Removes the folders above a file that is gone, from the last to `first`, as far as they are empty.
+fn remove_empty(path: &Path, first: Option<&Path>) {
+    let Some(first) = first else { return };
+    let folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(first));
+    folders.take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change<'a>(path: &Path, to: Option<Wanted<'a>>) -> Change<'a> {
+        Change { shown: "f", path: path.to_owned(), to, made: None }
+    }
+
+    #[test]
+    fn what_fails_takes_back_what_was_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let (kept, link, blocked) = (folder.path().join("kept"), folder.path().join("link"), folder.path().join("x/y"));
+        fs::write(&kept, "old").unwrap();
+        fs::set_permissions(&kept, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("kept", &link).unwrap();
+        fs::write(folder.path().join("x"), "a file, no folder").unwrap();
+        let new = Wanted { bytes: b"new", mode: Some(0o100_755) };
+        let made = folder.path().join("deep/er/file");
+        let error = apply(&[
+            change(&kept, Some(new)),
+            change(&link, None),
+            change(&made, Some(new)),
+            change(&blocked, Some(new)),
+        ])
+        .unwrap_err();
+        assert_eq!(error.code, "file.io");
+        assert_eq!(version(&kept).unwrap(), Some(Version { bytes: b"old".to_vec(), mode: 0o100_640 }));
+        assert!(version(&link).unwrap().unwrap().is_link());
+        assert!(!folder.path().join("deep").exists());
+    }
+
+    #[test]
+    fn links_files_and_read_only_files_take_each_others_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        let versions = [
+            Version { bytes: b"text".to_vec(), mode: 0o100_444 },
+            Version { bytes: b"elsewhere".to_vec(), mode: 0o120_777 },
+            Version { bytes: b"\x00\xff".to_vec(), mode: 0o100_755 },
+            Version { bytes: b"\x00\xff".to_vec(), mode: 0o100_444 },
+            Version { bytes: b"more".to_vec(), mode: 0o100_600 },
+        ];
+        for wanted in &versions {
+            apply(&[change(&path, Some(Wanted { bytes: &wanted.bytes, mode: Some(wanted.mode) }))]).unwrap();
+            assert_eq!(version(&path).unwrap().as_ref(), Some(wanted));
+        }
+        apply(&[change(&path, None)]).unwrap();
+        assert_eq!(version(&path).unwrap(), None);
+        apply(&[change(&path, None)]).unwrap();
+    }
+}
