@@ -117,7 +117,7 @@ pub fn decode(store: &Store, stored: &stele_core::Stored) -> Result<Option<Logge
         return Err(error.into());
     }
     let bytes = String::from_utf8_lossy(&stored.bytes).into_owned();
-    Ok(record?.map(|record| Logged { record, stored: RecordBytes { bytes, blobs } }))
+    Ok(record?.map(|record| Logged { record, stored: RecordBytes { bytes, blobs, files: Vec::new() } }))
 }
 
 /// The records of a session, from its first one on.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Verdict;
 use crate::limits::TurnLimits;
 use crate::{
-    CallId, Config, Effects, Failure, Hash, ItemId, JobId, Millis, Price, Seq, SessionId, Text, ToolError, Usage, Wire,
-    Zone,
+    CallId, Config, Content, Effects, Failure, Hash, ItemId, JobId, Millis, Price, Seq, SessionId, Text, ToolError,
+    Usage, Wire, Zone,
 };
 
 /// Declares the enum of events with its kinds, and what is the same for each of them.
@@ -63,6 +63,11 @@ macro_rules! events {
             pub(crate) fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
                 match self { $(Self::$name(data) => data.texts(visit),)* }
             }
+
+            /// Visits the bytes of files, in a fixed order.
+            pub(crate) fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+                match self { $(Self::$name(data) => data.contents(visit),)* }
+            }
         }
 
         $(impl From<$name> for Event {
@@ -74,6 +79,8 @@ macro_rules! events {
 /// Data that may hold large texts.
 trait Texts {
     fn texts(&mut self, _visit: &mut dyn FnMut(&mut Text)) {}
+
+    fn contents(&mut self, _visit: &mut dyn FnMut(&mut Content)) {}
 }
 
 events! {
@@ -127,6 +134,14 @@ events! {
     ModelSet = "model/set",
     /// The whole list of things to do.
     TodoSet = "todo/set",
+    /// A part of the surface was cut, or brought back.
+    SurfaceReplaced = "surface/replaced",
+    /// A call changed a file.
+    FileChanged = "file/changed",
+    /// A turn was taken back.
+    UndoApplied = "undo/applied",
+    /// A turn that was taken back was done again.
+    RedoApplied = "redo/applied",
 }
 
 /// `session/started`
@@ -592,6 +607,9 @@ pub struct ResultMeta {
     /// Where the whole of a result is kept that was too long to be shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill: Option<SpillMeta>,
+    /// Effects of the call that an undo does not reach, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_covered: Vec<String>,
 }
 
 impl ResultMeta {
@@ -761,6 +779,8 @@ pub enum EpochReason {
         /// What differs.
         what: String,
     },
+    /// A turn was taken back, or done again.
+    Undo,
 }
 
 impl EpochReason {
@@ -771,6 +791,7 @@ impl EpochReason {
             Self::Initial => "initial",
             Self::ModelChanged => "model_changed",
             Self::ResumeDrift { .. } => "resume_drift",
+            Self::Undo => "undo",
         }
     }
 }
@@ -1003,6 +1024,165 @@ pub enum TodoStatus {
     InProgress,
     /// Done.
     Done,
+}
+
+/// `surface/replaced`: one cut, all of it or nothing. The next request opens an epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SurfaceReplaced {
+    /// Why.
+    pub reason: CutReason,
+    /// Stretches of the surface, which do not overlap.
+    pub spans: Vec<Span>,
+}
+impl Texts for SurfaceReplaced {}
+
+/// Why a part of the surface was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CutReason {
+    /// A turn was taken back.
+    Undo,
+    /// A turn that was taken back was done again.
+    Redo,
+}
+
+/// A stretch of the surface and what stands there from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Span {
+    /// What is replaced; absent for what is put at the end.
+    #[serde(flatten)]
+    pub range: Option<SpanRange>,
+    /// What takes its place, in order.
+    pub with: Vec<ItemRef>,
+}
+
+/// Items of the surface, by the records that they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SpanRange {
+    /// The first one.
+    pub first: Seq,
+    /// The last one.
+    pub last: Seq,
+}
+
+/// An item that was on the surface before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ItemRef {
+    /// Its record.
+    #[serde(rename = "ref")]
+    pub seq: Seq,
+}
+
+/// What a file was at some time, without its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileVersion {
+    /// Hash of its bytes; of a symbolic link, of where it points to.
+    pub hash: Hash,
+    /// Number of bytes.
+    pub len: u64,
+    /// Type and mode, as `st_mode`.
+    pub mode: u32,
+}
+
+/// A file before and after it was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileChange {
+    /// Absolute path, without symbolic links on the way.
+    pub path: String,
+    /// What it was; absent when it did not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<FileVersion>,
+    /// What it is; absent when it does not exist any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<FileVersion>,
+    /// The bytes it had; absent when they are not kept, or were kept for an earlier change of its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Content>,
+    /// The first of the folders that were made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<String>,
+}
+
+/// `file/changed`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileChanged {
+    /// The call that changed it.
+    pub call: CallId,
+    /// The file.
+    #[serde(flatten)]
+    pub change: FileChange,
+}
+impl Texts for FileChanged {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        self.change.kept.iter_mut().for_each(visit);
+    }
+}
+
+/// A file that an undo or redo left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FileLeft {
+    /// Absolute path.
+    pub path: String,
+    /// Why.
+    pub why: LeftWhy,
+}
+
+/// Why a file was left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftWhy {
+    /// It is not what the turn left: somebody changed it since.
+    ChangedSince,
+    /// The bytes it had are not kept.
+    NotKept,
+    /// What stands there cannot be looked at or replaced.
+    Blocked {
+        /// Why not.
+        detail: String,
+    },
+}
+
+/// `undo/applied`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UndoApplied {
+    /// The turn that was taken back.
+    pub turn: u64,
+    /// Who asked for it.
+    pub by: By,
+    /// The files that were restored, with what they were just before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileChange>,
+    /// The files that were left as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<FileLeft>,
+    /// Effects of the turn that an undo does not reach, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_covered: Vec<String>,
+}
+impl Texts for UndoApplied {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        self.files.iter_mut().filter_map(|file| file.kept.as_mut()).for_each(visit);
+    }
+}
+
+/// `redo/applied`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RedoApplied {
+    /// The turn that was done again.
+    pub turn: u64,
+    /// Who asked for it.
+    pub by: By,
+    /// The files that were changed again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileChange>,
+    /// The files that were left as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<FileLeft>,
+}
+impl Texts for RedoApplied {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        self.files.iter_mut().filter_map(|file| file.kept.as_mut()).for_each(visit);
+    }
 }
 
 /// Headers of a route that may be logged, by name.

@@ -13,10 +13,13 @@ mod account;
 pub mod cache;
 mod call;
 mod card;
+mod content;
+mod cut;
 mod error;
 mod event;
 mod failure;
 mod hash;
+mod history;
 mod ids;
 mod json;
 pub mod limits;
@@ -36,10 +39,12 @@ mod usage;
 pub use account::Account;
 pub use call::{Call, CallDecision, Subject, Verdict};
 pub use card::{CallCard, CardFile, CardKind, Location, ResultCard};
+pub use content::Content;
 pub use error::{Error, Result};
 pub use event::*;
 pub use failure::{Failure, FailureCode};
 pub use hash::{Hash, Hasher};
+pub use history::{History, TurnChanges, Undone};
 pub use ids::{CallId, ItemId, JobId, Micros, Millis, Seq, SessionId};
 pub use json::{parse_lenient, repair_surrogates};
 pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
@@ -56,6 +61,6 @@ pub use surface::{
 pub use text::{BlobRef, INLINE_MAX, Text};
 pub use tool::{
     CallSession, Effects, Future, Invocation, JobNotice, ReadFiles, Shown, ShownFiles, Tool, ToolError, ToolErrorClass,
-    ToolOutput, ToolSpec,
+    ToolOutput, ToolSpec, Watch,
 };
 pub use usage::{Coverage, LongPrice, Price, Usage};

@@ -81,6 +81,14 @@ bounds! {
     INSTRUCTION_BYTES = "limits.instruction_bytes", 64 * 1024, 1024 * 1024;
     /// Bytes of one prompt.
     PROMPT_BYTES = "limits.prompt_bytes", 1024 * 1024, 16 * 1024 * 1024;
+    /// Bytes of one file that are kept so that an undo can bring them back.
+    UNDO_FILE_BYTES = "limits.undo_file_bytes", 16 * 1024 * 1024, 256 * 1024 * 1024;
+    /// Files of the workspace that are looked at before and after a command.
+    SNAPSHOT_FILES = "limits.snapshot_files", 20_000, 200_000;
+    /// Bytes of one file that are kept before a command.
+    SNAPSHOT_FILE_BYTES = "limits.snapshot_file_bytes", 1024 * 1024, 16 * 1024 * 1024;
+    /// Bytes of all files that are kept before a command.
+    SNAPSHOT_BYTES = "limits.snapshot_bytes", 64 * 1024 * 1024, 1024 * 1024 * 1024;
 }
 
 /// Which limit it was.

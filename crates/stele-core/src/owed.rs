@@ -162,6 +162,9 @@ fn between_steps(state: &State, turn: &Turn) -> Vec<Action> {
 /// Why a new epoch must open before the next request, if it must.
 fn epoch_reason(state: &State) -> Option<EpochReason> {
     let Some(epoch) = &state.epoch else { return Some(EpochReason::Initial) };
+    if state.cut {
+        return Some(EpochReason::Undo);
+    }
     let chosen = state.model.as_ref()?;
     let config = &epoch.config;
     if (&chosen.route, &chosen.model) != (&config.route, &config.model) {

@@ -32,8 +32,10 @@ pub struct Record {
 pub struct RecordBytes {
     /// One JSON object `{v, seq, ts, kind, turn?, step?, cites?, ignorable?, data}`.
     pub bytes: String,
-    /// The blobs it cites, with their content.
+    /// The texts it cites, by the names of their blobs.
     pub blobs: Vec<(Hash, Arc<str>)>,
+    /// The bytes of files it cites, by the names of their blobs; those that are stored already are left out.
+    pub files: Vec<(Hash, Arc<[u8]>)>,
 }
 
 /// A record as a store gives it back.
@@ -98,7 +100,15 @@ impl Record {
             }
         });
         let data = RawValue::from_string(self.event.data().map_err(defect)?).map_err(defect)?;
-        let cites: Vec<Hash> = blobs.iter().map(|(hash, _)| *hash).collect();
+        let mut cites: Vec<Hash> = blobs.iter().map(|(hash, _)| *hash).collect();
+        let mut files: Vec<(Hash, Arc<[u8]>)> = Vec::new();
+        self.event.contents(&mut |content| {
+            let name = content.at().blob;
+            if !cites.contains(&name) {
+                cites.push(name);
+                files.extend(content.bytes().map(|bytes| (name, Arc::clone(bytes))));
+            }
+        });
         let envelope = EnvelopeOut {
             v: FORMAT,
             seq,
@@ -110,7 +120,12 @@ impl Record {
             data: &data,
         };
         let bytes = serde_json::to_string(&envelope).map_err(defect)?;
-        Ok(RecordBytes { bytes, blobs })
+        Ok(RecordBytes { bytes, blobs, files })
+    }
+
+    /// Lets go of the bytes of files, once they are stored: the record only names them from then on.
+    pub fn drop_files(&mut self) {
+        self.event.contents(&mut |content| content.stored());
     }
 
     /// Reads a stored record and the blobs it cites; `Ok(None)` for a record of an unknown kind that

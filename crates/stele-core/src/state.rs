@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::cut::Mark;
 use crate::limits::TurnLimits;
 use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
-    Account, ApprovalOutcome, Block, CallId, Config, Coverage, Effects, EndReason, EpochOpened, Event, Failure,
-    FileAction, FileMeta, Hash, Header, ItemId, JobId, JobMeta, JobStatus, Message, Micros, Millis, Mode, ModelSet,
-    PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Request, Seq, SessionStarted, Shown,
-    ShownFiles, Source, Stop, SystemBlock, TodoItem, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
+    Account, ApprovalOutcome, Block, CallId, Config, Coverage, CutReason, Effects, EndReason, EpochOpened, Event,
+    Failure, FileAction, FileMeta, Hash, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
+    Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Request, Seq,
+    SessionStarted, Shown, ShownFiles, Source, Span, SpanRange, Stop, SurfaceReplaced, SystemBlock, TodoItem,
+    ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
 
 /// The state of a session after some prefix of its log.
@@ -21,6 +23,13 @@ pub struct State {
     pub(crate) session: Option<SessionStarted>,
     pub(crate) epoch: Option<Epoch>,
     pub(crate) surface: Vec<SurfaceItem>,
+    /// One for each item of the surface.
+    pub(crate) marks: Vec<Mark>,
+    /// Items that an undo took from the surface, as long as they can come back.
+    pub(crate) set_aside: BTreeMap<Seq, (SurfaceItem, Mark)>,
+    /// True when the surface was cut since the last epoch opened.
+    pub(crate) cut: bool,
+    pub(crate) history: History,
     pub(crate) surface_bytes: u64,
     pub(crate) calls: BTreeMap<CallId, CallRecord>,
     pub(crate) vendor_ids: BTreeSet<String>,
@@ -56,6 +65,8 @@ pub struct Epoch {
     pub max_output: Option<u64>,
     /// The last `main` request of this epoch.
     pub sent: Option<Sent>,
+    /// The last `main` request before this epoch.
+    pub before: Option<Sent>,
     header_bytes: u64,
 }
 
@@ -164,6 +175,8 @@ pub struct StepCall {
     pub stage: CallStage,
     /// What its body may change; known once it was gated.
     pub effects: Effects,
+    /// Who let it pass or not; known once it was gated.
+    pub gated_by: Option<crate::By>,
     /// True when it may run beside its neighbours; known once it was gated.
     pub parallel: bool,
     /// True when it ended with an error.
@@ -253,6 +266,8 @@ impl State {
             Event::InboxRemoved(removed) => self.inbox.retain(|waiting| waiting.queued.item != removed.item),
             Event::TurnStarted(started) => {
                 self.counters.turns += 1;
+                self.history.begin(self.counters.turns, &self.todo);
+                self.set_aside.clear();
                 self.turn = Some(Turn {
                     number: self.counters.turns,
                     limits: started.limits,
@@ -266,6 +281,7 @@ impl State {
                 }
             }
             Event::TurnEnded(ended) => {
+                self.history.end();
                 self.turn = None;
                 self.step = None;
                 self.last_end = Some(ended.reason.clone());
@@ -279,7 +295,7 @@ impl State {
                     turn.begun = true;
                     turn.warned_of_repeats |= message.source == Source::System && message.item.is_none();
                 }
-                self.push(SurfaceItem::User(message.content.clone()));
+                self.push(SurfaceItem::User(message.content.clone()), Mark::default());
             }
             Event::AssistantMessage(message) => self.answer(message),
             Event::ToolResult(result) => self.result(result),
@@ -322,6 +338,7 @@ impl State {
                 let by = gated.by.0.clone();
                 let reason = gated.reason.clone();
                 if let Some(call) = self.call_mut(gated.call) {
+                    call.gated_by = Some(gated.by.clone());
                     call.effects = gated.effects;
                     call.parallel = gated.parallel;
                     call.stage = match gated.decision {
@@ -349,22 +366,15 @@ impl State {
             Event::ModeSet(set) => self.mode = set.mode,
             Event::ModelSet(set) => self.model = Some(set.clone()),
             Event::TodoSet(set) => self.todo.clone_from(&set.items),
+            Event::SurfaceReplaced(replaced) => self.cut(replaced),
+            Event::FileChanged(changed) => self.history.changed(changed),
+            Event::UndoApplied(applied) => {
+                let range = self.history.done().last().and_then(|last| last.range);
+                let items = range.map(|range| self.surface_seqs(range.first, range.last));
+                self.history.undo(applied, &self.todo, items.unwrap_or_default());
+            }
+            Event::RedoApplied(applied) => self.history.redo(applied),
         }
-    }
-
-    fn push(&mut self, item: SurfaceItem) {
-        self.surface_bytes += match &item {
-            SurfaceItem::User(parts) => parts.iter().map(|crate::Part::Text { text }| text.len() as u64).sum(),
-            SurfaceItem::Assistant { content, .. } => content
-                .iter()
-                .map(|block| match block {
-                    Block::Text { text, .. } | Block::Reasoning { text, .. } => text.len() as u64,
-                    Block::Call { .. } => 0,
-                })
-                .sum(),
-            SurfaceItem::Result { content, .. } => content.len() as u64,
-        };
-        self.surface.push(item);
     }
 
     /// Notes which lines of a file the model sees.
@@ -430,6 +440,7 @@ impl State {
                         call: *call,
                         stage: CallStage::Received,
                         effects: Effects::Local,
+                        gated_by: None,
                         parallel: false,
                         failed: false,
                     }),
@@ -451,11 +462,12 @@ impl State {
                 };
             }
         }
-        self.push(SurfaceItem::Assistant {
+        let item = SurfaceItem::Assistant {
             producer: message.producer.clone(),
             content: message.content.clone(),
             interrupted: message.interrupted,
-        });
+        };
+        self.push(item, Mark::default());
     }
 
     fn result(&mut self, result: &ToolResult) {
@@ -481,27 +493,17 @@ impl State {
                 turn.repeats.push(digest, before.unwrap_or(Hash::of(result.content.as_str().as_bytes())));
             }
         }
-        if !result.meta.files.is_empty() {
-            let files = Arc::make_mut(&mut self.read_files);
-            for file in &result.meta.files {
-                match file.hash {
-                    Some(hash) => files.insert(PathBuf::from(&file.path), hash),
-                    None => files.remove(&PathBuf::from(&file.path)),
-                };
-            }
-        }
         if let (Some(read), [file]) = (&result.meta.read, result.meta.files.as_slice()) {
             self.show(file, read);
         }
         self.tell_of(&result.meta.jobs);
-        if let Some(cwd) = &result.meta.cwd {
-            self.cwd = Some(PathBuf::from(cwd));
-        }
-        self.push(SurfaceItem::Result {
-            call: result.call,
-            content: result.content.clone(),
-            error: result.error.clone(),
-        });
+        let tool = self.calls.get(&result.call).map_or("a tool", |record| record.name.as_str());
+        self.history.result(result, tool);
+        let files = result.meta.files.iter().map(|file| (PathBuf::from(&file.path), file.hash)).collect();
+        let mark = Mark { files, cwd: result.meta.cwd.as_ref().map(PathBuf::from), ..Mark::default() };
+        let item =
+            SurfaceItem::Result { call: result.call, content: result.content.clone(), error: result.error.clone() };
+        self.push(item, mark);
     }
 
     fn open_epoch(&mut self, opened: &EpochOpened) {
@@ -516,6 +518,8 @@ impl State {
             }
         }
         let header_bytes = opened.segments.iter().map(|segment| segment.text.len() as u64).sum();
+        let before = self.epoch.take().and_then(|epoch| epoch.sent.or(epoch.before));
+        self.cut = false;
         self.epoch = Some(Epoch {
             n: opened.n,
             header,
@@ -523,6 +527,7 @@ impl State {
             price: opened.price,
             max_output: opened.max_output,
             sent: None,
+            before,
             header_bytes,
         });
     }
@@ -681,6 +686,33 @@ impl State {
     #[must_use]
     pub fn shown_files(&self) -> &Arc<ShownFiles> {
         &self.shown_files
+    }
+
+    /// What turns changed, and which of them were taken back.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The cut that takes the last turn from the surface; absent when it is not there.
+    #[must_use]
+    pub fn undo_cut(&self) -> Option<SurfaceReplaced> {
+        let range = self.history.done().last()?.range?;
+        let items = self.surface_seqs(range.first, range.last);
+        let range = SpanRange { first: *items.first()?, last: *items.last()? };
+        let spans = vec![Span { range: Some(range), with: Vec::new() }];
+        Some(SurfaceReplaced { reason: CutReason::Undo, spans })
+    }
+
+    /// The cut that brings back the turn that was taken back last; absent when it left nothing on the surface.
+    #[must_use]
+    pub fn redo_cut(&self) -> Option<SurfaceReplaced> {
+        let undone = self.history.undone().last()?;
+        let with: Vec<ItemRef> = undone.items.iter().map(|seq| ItemRef { seq: *seq }).collect();
+        if with.is_empty() {
+            return None;
+        }
+        Some(SurfaceReplaced { reason: CutReason::Redo, spans: vec![Span { range: None, with }] })
     }
 
     /// Tokens reported so far.

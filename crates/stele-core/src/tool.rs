@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{CallCard, CallId, Hash, JobId, JobMeta, ResultCard, ResultMeta, SessionId, Subject, Text, TodoItem};
+use crate::{
+    CallCard, CallId, FileChange, Hash, JobId, JobMeta, ResultCard, ResultMeta, SessionId, Subject, Text, TodoItem,
+};
 
 /// A boxed future.
 pub type Future<'a, T> = Pin<Box<dyn std::future::Future<Output = T> + Send + 'a>>;
@@ -104,10 +106,22 @@ pub struct Invocation<'a> {
     pub read_files: Arc<ReadFiles>,
     /// What the model still sees of files.
     pub shown_files: Arc<ShownFiles>,
+    /// Where a body whose effects nobody knows beforehand looks for them.
+    pub watch: Watch,
     /// Ends when the call is cancelled.
     pub cancelled: Future<'a, ()>,
     /// Takes output for people while the body runs; never blocks.
     pub progress: &'a (dyn Fn(&str) + Send + Sync),
+}
+
+/// Where a body whose effects nobody knows beforehand looks for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Watch {
+    /// Nowhere: it was found to change nothing.
+    Nothing,
+    /// In the workspace.
+    #[default]
+    Workspace,
 }
 
 /// What a body may know of its session, and what may outlive the call.
@@ -140,6 +154,8 @@ pub struct ToolOutput {
     pub error: Option<ToolError>,
     /// Facts for people, cards and the fold.
     pub meta: ResultMeta,
+    /// Files that the body changed, so that it can be taken back.
+    pub changed: Vec<FileChange>,
     /// The new list of things to do, when the tool sets it.
     pub todo: Option<Vec<TodoItem>>,
 }

@@ -29,7 +29,7 @@ fn append(seq: u64) -> Append {
         r#"{{"v":1,"seq":{seq},"ts":1700000000000,"kind":"user/message","turn":1,"data":{{"source":"person","content":[{{"type":"text","text":"{text}"}}]}}}}"#
     );
     let search = seq.is_multiple_of(3).then(|| text[..200].to_owned());
-    Append { seq: Seq(seq), record: RecordBytes { bytes, blobs: Vec::new() }, search }
+    Append { seq: Seq(seq), record: RecordBytes { bytes, blobs: Vec::new(), files: Vec::new() }, search }
 }
 
 fn summary(seq: u64) -> Summary {

@@ -20,7 +20,7 @@ fn start() -> Start {
 fn append(seq: u64, len: usize) -> Append {
     let text = "x".repeat(len);
     let bytes = format!(r#"{{"v":1,"seq":{seq},"ts":0,"kind":"user/message","data":"{text}"}}"#);
-    Append { seq: Seq(seq), record: RecordBytes { bytes, blobs: Vec::new() }, search: Some(text) }
+    Append { seq: Seq(seq), record: RecordBytes { bytes, blobs: Vec::new(), files: Vec::new() }, search: Some(text) }
 }
 
 fn store() -> (TempDir, Store) {

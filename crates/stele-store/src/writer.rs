@@ -361,10 +361,12 @@ pub(crate) fn update_summary(connection: &Connection, key: i64, summary: &Summar
 
 /// Stores one record after the one with this hash: its blobs, itself.
 fn store_record(connection: &Connection, key: i64, prev: Hash, append: &Append) -> rusqlite::Result<Head> {
-    for (hash, content) in &append.record.blobs {
+    let texts = append.record.blobs.iter().map(|(hash, text)| (hash, text.as_bytes()));
+    let files = append.record.files.iter().map(|(hash, bytes)| (hash, &bytes[..]));
+    for (hash, content) in texts.chain(files) {
         if !blob::exists(connection, hash)? {
-            let packed = blob::pack(*hash, content.as_bytes())
-                .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+            let packed =
+                blob::pack(*hash, content).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
             blob::put(connection, &packed)?;
         }
     }

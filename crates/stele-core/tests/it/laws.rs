@@ -1,7 +1,10 @@
 //! Laws of fold and owed over recorded logs.
 
 use proptest::prelude::*;
-use stele_core::{CallStage, Effects, Event, State, Target, TurnCancel, close};
+use stele_core::{
+    CallStage, CutReason, Effects, Event, ItemRef, Seq, Span, SpanRange, State, SurfaceReplaced, Target, TurnCancel,
+    close,
+};
 
 use crate::derive::assert_acceptable;
 use crate::world::{Run, World};
@@ -12,6 +15,32 @@ fn recorded(seed: u64, prompts: usize) -> Run {
     for n in 0..prompts {
         run.prompt(&format!("prompt {n}"), Target::NextTurn);
         run.drive(world);
+    }
+    run
+}
+
+/// What a person does between turns.
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    Prompt,
+    Undo,
+    Redo,
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![3 => Just(Move::Prompt), 2 => Just(Move::Undo), 2 => Just(Move::Redo)];
+    proptest::collection::vec(one, 1..8)
+}
+
+fn moved(seed: u64, moves: &[Move]) -> Run {
+    let mut run = recorded(seed, 1);
+    for (n, one) in moves.iter().enumerate() {
+        match one {
+            Move::Prompt => run.prompt(&format!("prompt {n} of several"), Target::NextTurn),
+            Move::Undo => drop(run.undo()),
+            Move::Redo => drop(run.redo()),
+        }
+        run.drive(World { seed });
     }
     run
 }
@@ -99,6 +128,80 @@ proptest! {
         }
         let whole = run.state.messages(0);
         prop_assert!(whole.starts_with(&pieces));
+    }
+
+    #[test]
+    fn a_turn_taken_back_was_never_there_and_comes_back_whole(seed: u64, turns in 1_usize..4) {
+        let mut run = recorded(seed, turns);
+        let mut before = Vec::new();
+        while !run.state.history().done().is_empty() {
+            before.push((run.state.messages(0), run.state.prompt_bytes()));
+            prop_assert!(run.undo());
+            assert_acceptable(&run.state.messages(0));
+        }
+        prop_assert!(!run.undo());
+        prop_assert_eq!(run.state.surface_len(), 0);
+        for n in (0..before.len()).rev() {
+            prop_assert!(run.redo());
+            let now = (run.state.messages(0), run.state.prompt_bytes());
+            prop_assert_eq!(&now, &before[n]);
+        }
+        prop_assert!(!run.redo());
+        // What stands on the surface alone decides what is sent next.
+        run.undo();
+        run.prompt("another", Target::NextTurn);
+        run.drive(World { seed });
+        prop_assert!(!run.redo(), "a new turn ends what can be done again");
+        let straight = recorded(seed, turns - 1).state.messages(0);
+        prop_assert!(run.state.messages(0).starts_with(&straight));
+    }
+
+    #[test]
+    fn the_laws_hold_over_cuts(seed: u64, moves in moves()) {
+        let run = moved(seed, &moves);
+        for pair in run.requests.windows(2) {
+            if pair[0].0 == pair[1].0 {
+                prop_assert!(pair[1].1.starts_with(&pair[0].1));
+            }
+        }
+        // A cut is never followed by a request of the same epoch.
+        let mut cut = false;
+        for record in &run.log {
+            match record.event {
+                Event::SurfaceReplaced(_) => cut = true,
+                Event::EpochOpened(_) => cut = false,
+                Event::RequestSent(_) => prop_assert!(!cut),
+                _ => {}
+            }
+        }
+        for at in 0..=run.log.len() {
+            let mut taken_over = Run::resumed(&run.log[..at]);
+            taken_over.drive(World { seed });
+            assert_acceptable(&taken_over.state.messages(0));
+            let mut closed = Run::new();
+            for record in &run.log[..at] {
+                closed.state.fold(record);
+            }
+            for event in close(&closed.state, "half") {
+                closed.append(event);
+            }
+            closed.undo();
+            assert_acceptable(&closed.state.messages(0));
+        }
+    }
+
+    #[test]
+    fn any_cut_leaves_a_history_that_a_provider_takes(seed: u64, spans in proptest::collection::vec((0_u64..80, 0_u64..80, proptest::collection::vec(0_u64..80, 0..3)), 1..3)) {
+        let mut run = recorded(seed, 2);
+        let spans = spans.into_iter().map(|(first, last, with)| Span {
+            range: Some(SpanRange { first: Seq(first), last: Seq(last) }),
+            with: with.into_iter().map(|seq| ItemRef { seq: Seq(seq) }).collect(),
+        });
+        run.append(SurfaceReplaced { reason: CutReason::Undo, spans: spans.collect() });
+        assert_acceptable(&run.state.messages(0));
+        run.prompt("another", Target::NextTurn);
+        run.drive(World { seed });
+        assert_acceptable(&run.state.messages(0));
     }
 
     #[test]

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use stele_core::{Error, Event, Hash, Millis, Part, Record, Seq, Source, UserMessage};
+use stele_core::{
+    CallId, Content, Error, Event, FileChange, FileChanged, FileVersion, Hash, Millis, Part, Record, Seq, Source,
+    UserMessage,
+};
 
 fn message(text: &str) -> Record {
     Record {
@@ -58,6 +61,29 @@ fn an_unknown_kind_is_refused_unless_its_writer_allowed_to_skip_it() {
     assert_eq!(Record::decode(Seq(0), bytes, &mut |_| None), Ok(None));
     let bytes = br#"{"v":9,"seq":0,"ts":0,"kind":"user/message","data":{}}"#;
     assert_eq!(Record::decode(Seq(0), bytes, &mut |_| None).unwrap_err().code(), "log.unsupported");
+}
+
+#[test]
+fn bytes_of_a_file_are_cited_stored_once_and_not_fetched() {
+    let bytes = b"\x00\xff not text";
+    let change = FileChange {
+        path: "/w/f".into(),
+        before: Some(FileVersion { hash: Hash::of(bytes), len: bytes.len() as u64, mode: 0o100_644 }),
+        after: None,
+        kept: Some(Content::new(&bytes[..])),
+        made: None,
+    };
+    let event = FileChanged { call: CallId(1), change };
+    let mut record = Record { seq: Seq(7), ts: Millis(1), turn: Some(1), step: None, event: event.into() };
+    let stored = record.encode().unwrap();
+    assert_eq!(stored.files, [(Hash::of(bytes), Arc::from(&bytes[..]))]);
+    assert_eq!(Record::cites(Seq(7), stored.bytes.as_bytes()).unwrap(), [Hash::of(bytes)]);
+    let mut decoded = Record::decode(Seq(7), stored.bytes.as_bytes(), &mut |_| None).unwrap().unwrap();
+    assert_eq!(decoded, record);
+    let again = decoded.encode().unwrap();
+    assert_eq!((again.bytes, again.files.len()), (stored.bytes.clone(), 0));
+    record.drop_files();
+    assert_eq!(record.encode().unwrap().bytes, stored.bytes);
 }
 
 proptest! {

@@ -6,8 +6,9 @@ use stele_core::limits::TurnLimits;
 use stele_core::{
     Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, CacheMarks, CallId, Config,
     Effects, EpochOpened, Event, Failure, FailureCode, Hash, InboxQueued, Message, Millis, Parameters, Part, Producer,
-    PromptDigest, Purpose, Record, RequestFailed, RequestRetried, RequestSent, Segment, Source, State, Stop, Target,
-    Text, ToolCalled, ToolGated, ToolResult, ToolStarted, Usage, Verdict, Wire, Zone, owed, partial_answer,
+    PromptDigest, Purpose, Record, RedoApplied, RequestFailed, RequestRetried, RequestSent, Segment, Source, State,
+    Stop, Target, Text, ToolCalled, ToolGated, ToolResult, ToolStarted, UndoApplied, Usage, Verdict, Wire, Zone, owed,
+    partial_answer,
 };
 
 /// Decides how everything ends, from a seed and the ids involved.
@@ -84,6 +85,24 @@ impl Run {
             wake: true,
             jobs: Vec::new(),
         });
+    }
+
+    /// Takes the last turn back, or brings the last one that was taken back; false when there is none.
+    pub fn undo(&mut self) -> bool {
+        let Some(turn) = self.state.history().done().last().map(|last| last.turn) else { return false };
+        let cut = self.state.undo_cut();
+        let by = By::person("test");
+        self.append(UndoApplied { turn, by, files: Vec::new(), left: Vec::new(), not_covered: Vec::new() });
+        cut.into_iter().for_each(|cut| self.append(cut));
+        true
+    }
+
+    pub fn redo(&mut self) -> bool {
+        let Some(turn) = self.state.history().undone().last().map(|last| last.changes.turn) else { return false };
+        let cut = self.state.redo_cut();
+        self.append(RedoApplied { turn, by: By::person("test"), files: Vec::new(), left: Vec::new() });
+        cut.into_iter().for_each(|cut| self.append(cut));
+        true
     }
 
     fn commit(&mut self) {

@@ -1,0 +1,131 @@
+//! Cuts of the surface, and what else follows from what is left on it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::state::State;
+use crate::surface::SurfaceItem;
+use crate::{Block, Hash, Part, ReadFiles, Seq, Span, SurfaceReplaced};
+
+/// What an item of the surface tells beside its content.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Mark {
+    /// Its record.
+    pub(crate) seq: Seq,
+    /// Files that it showed or changed, with the hash of their content then; none for a deleted one.
+    pub(crate) files: Vec<(PathBuf, Option<Hash>)>,
+    /// The folder in which it left the session.
+    pub(crate) cwd: Option<PathBuf>,
+}
+
+type Placed = (SurfaceItem, Mark);
+
+impl State {
+    /// Puts an item at the end of the surface.
+    pub(crate) fn push(&mut self, item: SurfaceItem, mark: Mark) {
+        let mark = Mark { seq: self.next_seq.before().unwrap_or_default(), ..mark };
+        self.surface_bytes += own_bytes(&item);
+        self.history.surfaced(mark.seq, &item);
+        self.tells(&mark);
+        self.surface.push(item);
+        self.marks.push(mark);
+    }
+
+    fn tells(&mut self, mark: &Mark) {
+        if !mark.files.is_empty() {
+            let files = Arc::make_mut(&mut self.read_files);
+            for (path, hash) in &mark.files {
+                match hash {
+                    Some(hash) => files.insert(path.clone(), *hash),
+                    None => files.remove(path),
+                };
+            }
+        }
+        if mark.cwd.is_some() {
+            self.cwd.clone_from(&mark.cwd);
+        }
+    }
+
+    /// The records of the surface within a range.
+    pub(crate) fn surface_seqs(&self, first: Seq, last: Seq) -> Vec<Seq> {
+        self.marks.iter().map(|mark| mark.seq).filter(|seq| (first..=last).contains(seq)).collect()
+    }
+
+    /// Replaces spans of the surface: all of them, or none when one does not fit. What follows from the surface (files
+    /// that were read, the folder) follows from what is left.
+    pub(crate) fn cut(&mut self, replaced: &SurfaceReplaced) {
+        let Some(places) = replaced.spans.iter().map(|span| self.place(span)).collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        order.sort_by_key(|at| places[*at].start);
+        if order.windows(2).any(|pair| places[pair[0]].end > places[pair[1]].start) {
+            return;
+        }
+        let known = |seq: Seq| self.set_aside.contains_key(&seq) || self.marks.iter().any(|mark| mark.seq == seq);
+        if !replaced.spans.iter().flat_map(|span| &span.with).all(|item| known(item.seq)) {
+            return;
+        }
+        let items = std::mem::take(&mut self.surface);
+        let mut items: Vec<Option<Placed>> = items.into_iter().zip(std::mem::take(&mut self.marks)).map(Some).collect();
+        let removed = places.iter().flat_map(|place| place.clone());
+        for (item, mark) in removed.filter_map(|at| items[at].take()) {
+            self.set_aside.insert(mark.seq, (item, mark));
+        }
+        let mut left: Vec<Placed> = Vec::with_capacity(items.len());
+        let mut at = 0;
+        for index in order {
+            left.extend(items[at..places[index].start].iter_mut().filter_map(Option::take));
+            let back = replaced.spans[index].with.iter();
+            left.extend(back.filter_map(|item| self.set_aside.remove(&item.seq)));
+            at = places[index].end;
+        }
+        left.extend(items[at..].iter_mut().filter_map(Option::take));
+        (self.surface, self.marks) = left.into_iter().unzip();
+        self.follow_surface();
+        self.cut = true;
+    }
+
+    fn place(&self, span: &Span) -> Option<std::ops::Range<usize>> {
+        let Some(range) = span.range else { return Some(self.surface.len()..self.surface.len()) };
+        let position = |seq: Seq| self.marks.iter().position(|mark| mark.seq == seq);
+        let (first, last) = (position(range.first)?, position(range.last)?);
+        (first <= last).then_some(first..last + 1)
+    }
+
+    fn follow_surface(&mut self) {
+        self.surface_bytes = self.surface.iter().map(|item| own_bytes(item) + self.argument_bytes(item)).sum();
+        // Of what the model was shown it may have lost the lines: it is shown them again when it asks.
+        self.shown_files = Arc::default();
+        self.read_files = Arc::new(ReadFiles::new());
+        self.cwd = None;
+        let marks = std::mem::take(&mut self.marks);
+        for mark in &marks {
+            self.tells(mark);
+        }
+        self.marks = marks;
+    }
+
+    fn argument_bytes(&self, item: &SurfaceItem) -> u64 {
+        let SurfaceItem::Assistant { content, .. } = item else { return 0 };
+        let calls = content.iter().filter_map(|block| match block {
+            Block::Call { call, .. } => self.calls.get(call),
+            _ => None,
+        });
+        calls.map(|call| call.arguments.len() as u64).sum()
+    }
+}
+
+fn own_bytes(item: &SurfaceItem) -> u64 {
+    match item {
+        SurfaceItem::User(parts) => parts.iter().map(|Part::Text { text }| text.len() as u64).sum(),
+        SurfaceItem::Assistant { content, .. } => content
+            .iter()
+            .map(|block| match block {
+                Block::Text { text, .. } | Block::Reasoning { text, .. } => text.len() as u64,
+                Block::Call { .. } => 0,
+            })
+            .sum(),
+        SurfaceItem::Result { content, .. } => content.len() as u64,
+    }
+}
