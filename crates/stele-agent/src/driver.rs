@@ -11,7 +11,7 @@ use stele_core::{
     CallStage, Effects, EpochReason, Event, Failure, FailureCode, Hash, InboxQueued, Invocation, JobNotice, ModeSet,
     ModelSet, Part, Phase, Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId, Source, State,
     Target, Text, TodoSet, ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted,
-    TurnCancel, Verdict, owed, partial_answer, retry,
+    TurnCancel, Verdict, Watch, owed, partial_answer, retry,
 };
 use stele_guard::Workspace;
 use stele_provider::{Answer, AnswerBlock, Delta};
@@ -664,6 +664,7 @@ impl Driver {
         let (cwd, workspace) = (self.cwd.clone(), self.workspace.root().to_owned());
         let read_files = Arc::clone(self.state.read_files());
         let shown_files = Arc::clone(self.state.shown_files());
+        let watch = self.watch(call);
         let session = self.call_session();
         let progress = {
             let updates = updates.clone();
@@ -686,6 +687,7 @@ impl Driver {
                 session,
                 read_files,
                 shown_files,
+                watch,
                 cancelled,
                 progress: &progress,
             };
@@ -700,6 +702,13 @@ impl Driver {
         });
         self.in_flight.insert(key, InFlight::Body(Some(stop)));
         Ok(())
+    }
+
+    /// A command that was found to only read needs nobody to look for what it changed.
+    fn watch(&self, call: CallId) -> Watch {
+        let calls = self.state.step().map_or(&[][..], |step| &step.calls);
+        let by = calls.iter().find(|open| open.call == call).and_then(|open| open.gated_by.as_ref());
+        if by.is_some_and(|by| by.0 == stele_guard::READ_ONLY) { Watch::Nothing } else { Watch::Workspace }
     }
 
     fn call_session(&self) -> CallSession {

@@ -14,7 +14,7 @@ use crate::{shell, suggest};
 pub fn decide(call: &Call, mode: Mode, policy: &Policy, workspace: &Workspace) -> CallDecision {
     let tool = call.tool.as_str();
     let judge = Judge { policy, mode, workspace, tool };
-    let mut standing = Standing::allowed("builtin:read-only");
+    let mut standing = Standing::allowed(crate::READ_ONLY);
 
     if let Some(rule) = policy.denies().iter().find(|rule| rule.is_whole_tool(tool)) {
         standing.raise(Standing::denied(rule));

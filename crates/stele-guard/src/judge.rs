@@ -111,7 +111,7 @@ impl Judge<'_> {
         }
         let inside = self.workspace.holds(place);
         let reason = match access {
-            Access::Read if inside => return Standing::allowed("builtin:read-only"),
+            Access::Read if inside => return Standing::allowed(crate::READ_ONLY),
             Access::Read => "it reads outside the workspace",
             Access::Write if !inside => "it writes outside the workspace",
             Access::Write if self.workspace.protects(place) => "it changes a protected folder",
@@ -132,7 +132,7 @@ impl Judge<'_> {
     }
 
     fn script(&self, script: &Script, folders: &mut Folders, depth: usize) -> Standing {
-        let mut standing = Standing::allowed("builtin:read-only");
+        let mut standing = Standing::allowed(crate::READ_ONLY);
         if let Some(why) = script.unclear {
             standing.raise(self.unclear(why));
         }
@@ -167,7 +167,7 @@ impl Judge<'_> {
             Access::Write => matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr"),
         };
         if harmless {
-            return Standing::allowed("builtin:read-only");
+            return Standing::allowed(crate::READ_ONLY);
         }
         self.path_in(folders, access, &path)
     }
@@ -178,7 +178,7 @@ impl Judge<'_> {
             None if !path.starts_with('/') => self.unclear("the folder is only known when it runs"),
             None => self.path_from(Path::new("/"), access, path),
             Some(folders) => {
-                let mut standing = Standing::allowed("builtin:read-only");
+                let mut standing = Standing::allowed(crate::READ_ONLY);
                 for folder in folders {
                     standing.raise(self.path_from(folder, access, path));
                 }
@@ -190,7 +190,7 @@ impl Judge<'_> {
     /// Judges one simple command and what it runs.
     fn simple(&self, words: &[Word], folders: &mut Folders, depth: usize) -> Standing {
         let name = words.first().and_then(Word::literal);
-        let mut floor = Standing::allowed("builtin:read-only");
+        let mut floor = Standing::allowed(crate::READ_ONLY);
         match &name {
             None => floor.raise(self.unclear("the program's name is only known when it runs")),
             // A rule could take a part of the name for an argument.
@@ -301,7 +301,7 @@ impl Judge<'_> {
     fn launched(&self, words: &[Word], depth: usize) -> Standing {
         let mut worst = self.hidden_if_unknown(words);
         for at in 0..words.len() {
-            let mut standing = Standing::allowed("builtin:read-only");
+            let mut standing = Standing::allowed(crate::READ_ONLY);
             self.rules_over(&words[at..], &mut standing);
             let text = words[at].literal().filter(|text| text.contains([' ', ';', '&', '|', '\n']));
             if let Some(text) = text.filter(|_| depth < SCRIPTS_MAX) {
@@ -367,10 +367,10 @@ impl Judge<'_> {
             },
         };
         let mut standing = match &folders {
-            Some(_) => Standing::allowed("builtin:read-only"),
+            Some(_) => Standing::allowed(crate::READ_ONLY),
             // Without a path it reads the current folder, wherever that is.
             None if prints_nothing_of_the_folder(read) => outside(),
-            None => Standing::allowed("builtin:read-only"),
+            None => Standing::allowed(crate::READ_ONLY),
         };
         for path in read.paths.iter().filter(|path| path.as_str() != "/dev/null") {
             standing.raise(self.path_in(&folders, Access::Read, path));
@@ -435,7 +435,7 @@ impl Judge<'_> {
             *folders = None;
             return unknown;
         }
-        if inside { Standing::allowed("builtin:read-only") } else { unknown }
+        if inside { Standing::allowed(crate::READ_ONLY) } else { unknown }
     }
 }
 

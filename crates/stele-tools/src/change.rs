@@ -9,8 +9,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use stele_core::ToolError;
-use stele_edit::FileChange;
+use stele_core::{Content, FileChange, FileVersion, Hash, ToolError, limits};
 
 use crate::error::{Error, Result};
 use crate::file;
@@ -125,6 +124,44 @@ pub fn first_made(path: &Path) -> Option<PathBuf> {
     path.ancestors().skip(1).take_while(|folder| !folder.exists()).last().map(Path::to_owned)
 }
 
+/// A file that is about to be changed, as the log describes it.
+pub(crate) struct Before {
+    path: PathBuf,
+    version: Option<FileVersion>,
+    kept: Option<Content>,
+    made: Option<PathBuf>,
+}
+
+impl Before {
+    /// Takes note of a file at a real path, links followed; `bytes` is its content, if it exists.
+    pub(crate) fn note(path: &Path, bytes: Option<&[u8]>) -> Self {
+        let mode = fs::metadata(path).map_or(0, |metadata| metadata.mode());
+        let kept = bytes.filter(|bytes| bytes.len() as u64 <= limits::UNDO_FILE_BYTES.default);
+        Self {
+            path: path.to_owned(),
+            version: bytes.map(|bytes| described(bytes, mode)),
+            kept: kept.map(Content::new),
+            made: first_made(path),
+        }
+    }
+
+    /// What was changed, now that it has this content.
+    pub(crate) fn became(self, bytes: Option<&[u8]>) -> FileChange {
+        let mode = fs::metadata(&self.path).map_or(0, |metadata| metadata.mode());
+        FileChange {
+            path: self.path.display().to_string(),
+            before: self.version,
+            after: bytes.map(|bytes| described(bytes, mode)),
+            kept: self.kept,
+            made: self.made.map(|made| made.display().to_string()),
+        }
+    }
+}
+
+pub(crate) fn described(bytes: &[u8], mode: u32) -> FileVersion {
+    FileVersion { hash: Hash::of(bytes), len: bytes.len() as u64, mode }
+}
+
 /// What is to become of one name.
 #[derive(Debug)]
 pub struct Change<'a> {
@@ -151,12 +188,12 @@ pub struct Wanted<'a> {
 ///
 /// # Errors
 /// `file.*` for a name that leads nowhere.
-pub fn of_plan<'a>(folder: &Path, plan: &'a [FileChange]) -> Result<Vec<Change<'a>>, ToolError> {
+pub fn of_plan<'a>(folder: &Path, plan: &'a [stele_edit::FileChange]) -> Result<Vec<Change<'a>>, ToolError> {
     let place = Place { cwd: folder.to_owned(), home: None, spill: None };
     planned(&place, plan).map_err(ToolError::from)
 }
 
-pub(crate) fn planned<'a>(place: &Place, plan: &'a [FileChange]) -> Result<Vec<Change<'a>>> {
+pub(crate) fn planned<'a>(place: &Place, plan: &'a [stele_edit::FileChange]) -> Result<Vec<Change<'a>>> {
     let mut changes = Vec::new();
     for change in plan {
         let moved_from = change.moved_from.as_deref();

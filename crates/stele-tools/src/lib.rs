@@ -24,6 +24,7 @@ mod preview;
 pub mod sanitise;
 mod schema;
 mod shell;
+mod snapshot;
 mod spill;
 mod supervise;
 mod tools;

@@ -33,8 +33,17 @@ where
 
 /// The entries beneath a folder down to a depth, folder by folder in the order of their names' bytes.
 pub(crate) fn tree(base: &Path, depth: usize) -> impl Iterator<Item = DirEntry> + use<> {
+    sorted(base, Some(depth))
+}
+
+/// All entries beneath a folder, in the order of [`tree`].
+pub(crate) fn all(base: &Path) -> impl Iterator<Item = DirEntry> + use<> {
+    sorted(base, None)
+}
+
+fn sorted(base: &Path, depth: Option<usize>) -> impl Iterator<Item = DirEntry> + use<> {
     builder(base)
-        .max_depth(Some(depth))
+        .max_depth(depth)
         .sort_by_file_name(|a, b| a.as_encoded_bytes().cmp(b.as_encoded_bytes()))
         .build()
         .flatten()

@@ -156,8 +156,8 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
 }
 
 /// The output; one that panicked while it held the lock left nothing half done.
-pub(crate) fn lock(output: &Mutex<Output>) -> MutexGuard<'_, Output> {
-    output.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The last resort where no supervisor answers.

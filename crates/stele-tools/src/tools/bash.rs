@@ -9,14 +9,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
     CallCard, CardKind, Effects, Future, Invocation, ProcessMeta, ResultCard, ResultMeta, SessionId, Subject, Tool,
-    ToolError, ToolOutput, ToolSpec, limits,
+    ToolError, ToolOutput, ToolSpec, Watch, limits,
 };
 
-use crate::declare::{Declared, finish};
+use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::jobs::{Jobs, Task};
 use crate::path::Roots;
 use crate::shell::{self, Command, End, Follow, Outcome, Output};
+use crate::snapshot::{Differences, Snapshot};
 use crate::{Options, card, sanitise};
 
 /// Bytes kept free for the line that says how the command ended.
@@ -59,6 +60,8 @@ pub(crate) struct Bash {
     supervisor: Option<Vec<std::ffi::OsString>>,
     roots: Roots,
     jobs: Arc<Jobs>,
+    /// What the workspace was after the last command.
+    last_look: Mutex<Option<Snapshot>>,
     default_ms: u64,
     limit: usize,
 }
@@ -71,6 +74,7 @@ impl Bash {
             supervisor: options.supervisor.clone(),
             roots: options.roots(),
             jobs: Arc::clone(jobs),
+            last_look: Mutex::default(),
             default_ms: options.limits.shell_ms,
             limit: options.limits.result_bytes,
         }
@@ -115,13 +119,35 @@ impl Bash {
         };
         let output = Mutex::new(self.output(&invocation.session.id, &invocation.call.to_string()));
         let follow = Follow { output: &output, progress: invocation.progress, started: &|| {} };
+        let watched = self.look(invocation.watch, invocation.workspace).await?;
         let outcome = shell::run(&command, invocation.cancelled, &follow).await?;
+        let seen = self.compare(watched).await?;
         let moved = match own {
             Some(_) => Moved::Not,
             None => moved(&outcome, invocation.cwd, invocation.workspace),
         };
-        let result = told(&command, &outcome, &moved, &mut shell::lock(&output));
+        let mut result = told(&command, &outcome, &moved, &mut shell::lock(&output));
+        result.changed = seen.changed;
+        result.meta.not_covered = seen.not_covered;
         Ok(result)
+    }
+
+    /// Looks at the workspace before a command that may change it; what did not change since the last look is not
+    /// read again.
+    async fn look(&self, watch: Watch, workspace: &Path) -> Result<Option<Snapshot>> {
+        if watch == Watch::Nothing {
+            return Ok(None);
+        }
+        let last = shell::lock(&self.last_look).take();
+        let root = workspace.to_owned();
+        blocking(move || Ok(Snapshot::take(&root, last.as_ref()))).await.map(Some)
+    }
+
+    async fn compare(&self, before: Option<Snapshot>) -> Result<Differences> {
+        let Some(before) = before else { return Ok(Differences::default()) };
+        let (after, seen) = blocking(move || Ok(before.compare())).await?;
+        *shell::lock(&self.last_look) = Some(after);
+        Ok(seen)
     }
 
     async fn run_behind(&self, arguments: Arguments, invocation: Invocation<'_>) -> Result<ToolOutput> {
@@ -139,7 +165,8 @@ impl Bash {
         };
         let job = self.jobs.start(invocation.session, task).await?;
         let content = format!("started {0} in the background; see it with jobs, a notice tells of its end", job.id);
-        let meta = ResultMeta { jobs: vec![job.meta()], ..ResultMeta::default() };
+        let not_covered = vec![format!("what {} did in the background", job.id)];
+        let meta = ResultMeta { jobs: vec![job.meta()], not_covered, ..ResultMeta::default() };
         Ok(ToolOutput { content, meta, ..ToolOutput::default() })
     }
 }
@@ -255,6 +282,6 @@ fn told(command: &Command<'_>, outcome: &Outcome, moved: &Moved, output: &mut Ou
             spill: output.spill(),
             ..ResultMeta::default()
         },
-        todo: None,
+        ..ToolOutput::default()
     }
 }

@@ -11,6 +11,7 @@ use stele_core::{
     ToolError, ToolOutput, ToolSpec,
 };
 
+use crate::change::Before;
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Found, Place, Roots};
@@ -183,6 +184,7 @@ pub(crate) fn preview(place: &Place, arguments: &str) -> Result<Option<Preview>>
 
 fn edit(place: &Place, arguments: Arguments, seen: &ReadFiles) -> Result<ToolOutput> {
     let Planned { asked, found, target, shown, before, applied } = plan(place, arguments)?;
+    let noted = Before::note(&target, before.as_deref());
     let in_place = file::replace(&target, &asked, &applied.bytes)?;
     let change = file::change(&target, &shown, before.as_deref(), &applied.bytes);
 
@@ -209,6 +211,7 @@ fn edit(place: &Place, arguments: Arguments, seen: &ReadFiles) -> Result<ToolOut
     Ok(ToolOutput {
         content: text,
         meta: ResultMeta { files: vec![change], ..ResultMeta::default() },
+        changed: vec![noted.became(Some(&applied.bytes))],
         ..ToolOutput::default()
     })
 }

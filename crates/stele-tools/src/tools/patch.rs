@@ -1,5 +1,6 @@
 //! `patch`: many files, worked out whole by the edit engine, written all or not at all.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
@@ -13,7 +14,7 @@ use stele_core::{
 };
 use stele_edit::FileChange;
 
-use crate::change;
+use crate::change::{self, Before};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
@@ -118,8 +119,21 @@ fn patch(place: &Place, input: &str, seen: &ReadFiles) -> Result<ToolOutput> {
     let plan = plan.map_err(refused)?;
 
     let changes = change::planned(place, &plan)?;
+    // What is moved is given up in one place and created in another.
+    let befores: BTreeMap<&Path, &[u8]> = plan
+        .iter()
+        .filter_map(|change| {
+            let name = change.moved_from.as_ref().unwrap_or(&change.path);
+            let step = changes.iter().find(|step| step.shown == name.as_str())?;
+            Some((step.path.as_path(), change.before.as_deref()?))
+        })
+        .collect();
+    let noted: Vec<Before> =
+        changes.iter().map(|step| Before::note(&step.path, befores.get(step.path.as_path()).copied())).collect();
     let notes = change::make(&changes)?;
-    Ok(told(place, &plan, seen, &notes))
+    let after = changes.iter().map(|step| step.to.map(|to| to.bytes));
+    let changed = noted.into_iter().zip(after).map(|(before, after)| before.became(after)).collect();
+    Ok(ToolOutput { changed, ..told(place, &plan, seen, &notes) })
 }
 
 fn told(place: &Place, plan: &[FileChange], seen: &ReadFiles, notes: &[String]) -> ToolOutput {

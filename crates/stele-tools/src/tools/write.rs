@@ -11,6 +11,7 @@ use stele_core::{
     Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
+use crate::change::Before;
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
@@ -129,6 +130,7 @@ fn write(place: &Place, arguments: &Arguments, seen: &ReadFiles) -> Result<ToolO
             Some(_) => {}
         }
     }
+    let noted = Before::note(&target, before.as_deref());
     let in_place = file::replace(&target, asked, content)?;
     let change = file::change(&target, &shown, before.as_deref(), content);
     let lines = arguments.content.lines().count();
@@ -140,6 +142,7 @@ fn write(place: &Place, arguments: &Arguments, seen: &ReadFiles) -> Result<ToolO
     Ok(ToolOutput {
         content: text,
         meta: ResultMeta { files: vec![change], ..ResultMeta::default() },
+        changed: vec![noted.became(Some(content))],
         ..ToolOutput::default()
     })
 }

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stele_core::{
-    CallId, CallSession, Hash, Invocation, JobId, JobNotice, SessionId, Shown, ShownFiles, Tool, ToolOutput,
+    CallId, CallSession, Hash, Invocation, JobId, JobNotice, SessionId, Shown, ShownFiles, Tool, ToolOutput, Watch,
 };
 use stele_tools::{Options, builtin};
 use tempfile::TempDir;
@@ -138,6 +138,7 @@ impl Session {
                 },
                 read_files: Arc::new(seen),
                 shown_files: Arc::new(shown),
+                watch: Watch::Workspace,
                 cancelled: Box::pin(cancelled),
                 progress,
             })

@@ -1,0 +1,378 @@
+//! What a command did to the workspace, found by looking before and after it.
+//!
+//! A look takes path, size, times, inode and mode of each file that git would see, and the content of those that are
+//! not too large. Content is read again only where one of these differs, so that a look at a workspace in which nothing
+//! changed costs no more than walking it. All of it is capped; what is left out is named.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use stele_core::{Content, FileChange, FileVersion, Hash, Hasher, limits};
+
+use crate::{file, walk};
+
+/// How long one look may take.
+const TIME: Duration = Duration::from_secs(2);
+/// The clock of a file system may lag this far behind (Linux: one tick, at most 10 ms); a file that changed less
+/// than that before it was read may change again without a trace in its times.
+const TICK_NS: i128 = 50_000_000;
+/// A file whose last change is this much older than a look was there when it was taken.
+const OLD_NS: i128 = 1_000_000_000;
+
+/// The workspace at some time.
+pub(crate) struct Snapshot {
+    root: PathBuf,
+    taken_ns: i128,
+    entries: BTreeMap<PathBuf, Entry>,
+    folders: BTreeSet<PathBuf>,
+    /// The last path that was looked at, when there are more.
+    until: Option<PathBuf>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    stamp: Stamp,
+    /// False when the file had just been changed, so that the stamp proves nothing.
+    settled: bool,
+    /// Absent when it was too large, or could not be read.
+    content: Option<(Hash, Arc<[u8]>)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    mode: u32,
+    size: u64,
+    modified_ns: i128,
+    changed_ns: i128,
+}
+
+/// What differs between two looks.
+#[derive(Default)]
+pub(crate) struct Differences {
+    pub(crate) changed: Vec<FileChange>,
+    /// What could have changed unseen, or cannot be brought back, in words.
+    pub(crate) not_covered: Vec<String>,
+}
+
+impl Stamp {
+    fn of(metadata: &Metadata) -> Self {
+        let ns = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            mode: metadata.mode(),
+            size: metadata.len(),
+            modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Looks at a workspace; `last` is an earlier look, whose content is taken over where nothing changed.
+    pub(crate) fn take(root: &Path, last: Option<&Self>) -> Self {
+        let last = last.filter(|last| last.root == root);
+        let began = Instant::now();
+        let mut snapshot = Self {
+            root: root.to_owned(),
+            taken_ns: now_ns(),
+            entries: BTreeMap::new(),
+            folders: BTreeSet::new(),
+            until: None,
+        };
+        let mut room = limits::SNAPSHOT_BYTES.default;
+        let mut seen = 0;
+        for entry in walk::all(root) {
+            let path = entry.path();
+            if seen >= limits::SNAPSHOT_FILES.default || began.elapsed() > TIME {
+                snapshot.until = Some(path.to_owned());
+                break;
+            }
+            seen += 1;
+            let Some(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                snapshot.folders.insert(path.to_owned());
+            } else if kind.is_file() || kind.is_symlink() {
+                let known = last.and_then(|last| last.entries.get(path));
+                if let Some(entry) = Entry::look(path, known, &mut room) {
+                    snapshot.entries.insert(path.to_owned(), entry);
+                }
+            }
+        }
+        snapshot
+    }
+
+    /// Looks again; gives that look, and what changed between the two.
+    pub(crate) fn compare(&self) -> (Self, Differences) {
+        let now = Self::take(&self.root, Some(self));
+        let root = self.root.display();
+        let mut seen = Differences::default();
+        seen.not_covered.push(format!(
+            "what commands did outside of {root}, in .git, and to what .gitignore leaves out, if anything"
+        ));
+        // Both looks have seen all that stands before this path in the order of the walk.
+        let until = [&self.until, &now.until].into_iter().flatten().min();
+        if until.is_some() {
+            let most = limits::SNAPSHOT_FILES.default;
+            seen.not_covered.push(format!("{root} holds more than the {most} entries that are looked at in time"));
+        }
+        let paths: BTreeSet<&PathBuf> = self.entries.keys().chain(now.entries.keys()).collect();
+        for path in paths.into_iter().filter(|path| until.is_none_or(|until| *path < until)) {
+            match (self.entries.get(path), now.entries.get(path)) {
+                (None, Some(after)) => self.created(path, after, &mut seen),
+                (Some(before), None) => deleted(path, before, &mut seen),
+                (Some(before), Some(after)) => changed(path, before, after, &mut seen),
+                (None, None) => {}
+            }
+        }
+        (now, seen)
+    }
+
+    fn created(&self, path: &Path, after: &Entry, seen: &mut Differences) {
+        // It was there, and only came into view: an exclusion may be gone.
+        if after.stamp.changed_ns < self.taken_ns - OLD_NS {
+            return;
+        }
+        let missing = |folder: &&Path| **folder != self.root && !self.folders.contains(*folder);
+        let made = path.ancestors().skip(1).take_while(missing).last().map(|made| made.display().to_string());
+        note(path, None, None, Some(after), made, seen);
+    }
+}
+
+fn deleted(path: &Path, before: &Entry, seen: &mut Differences) {
+    // It is there, and only went out of view.
+    if fs::symlink_metadata(path).is_ok() {
+        return;
+    }
+    match &before.content {
+        Some((hash, bytes)) => {
+            note(path, Some(before.version(*hash)), Some(Content::new(Arc::clone(bytes))), None, None, seen);
+        }
+        None => seen.not_covered.push(lost(path, before)),
+    }
+}
+
+fn changed(path: &Path, before: &Entry, after: &Entry, seen: &mut Differences) {
+    if before.stamp == after.stamp && before.settled {
+        return;
+    }
+    match (&before.content, &after.content) {
+        (Some((old, _)), Some((new, _))) if old == new && before.stamp.mode == after.stamp.mode => {}
+        (Some((hash, bytes)), _) => {
+            let kept = Some(Content::new(Arc::clone(bytes)));
+            note(path, Some(before.version(*hash)), kept, Some(after), None, seen);
+        }
+        (None, _) if before.stamp == after.stamp => {}
+        (None, _) => seen.not_covered.push(lost(path, before)),
+    }
+}
+
+fn lost(path: &Path, before: &Entry) -> String {
+    let size = before.stamp.size;
+    format!("{}, which a command changed: its {size} bytes were not read before", path.display())
+}
+
+fn note(
+    path: &Path,
+    before: Option<FileVersion>,
+    kept: Option<Content>,
+    after: Option<&Entry>,
+    made: Option<String>,
+    seen: &mut Differences,
+) {
+    let Some(name) = path.to_str() else {
+        seen.not_covered.push(format!("{}, since its name is not UTF-8", path.display()));
+        return;
+    };
+    let after = match after.map(|after| after.version_at(path)).transpose() {
+        Ok(after) => after,
+        Err(error) => {
+            seen.not_covered.push(format!("{name}, which cannot be read: {error}"));
+            return;
+        }
+    };
+    seen.changed.push(FileChange { path: name.to_owned(), before, after, kept, made });
+}
+
+impl Entry {
+    /// Looks at one file; nothing when it is gone.
+    fn look(path: &Path, known: Option<&Self>, room: &mut u64) -> Option<Self> {
+        let stamp = Stamp::of(&fs::symlink_metadata(path).ok()?);
+        let fits = stamp.size <= limits::SNAPSHOT_FILE_BYTES.default.min(*room);
+        if let Some(known) = known
+            && known.stamp == stamp
+            && known.settled
+            && (known.content.is_some() || !fits)
+        {
+            *room = room.saturating_sub(known.content.as_ref().map_or(0, |(_, bytes)| bytes.len() as u64));
+            return Some(known.clone());
+        }
+        let settled = now_ns() - stamp.modified_ns.max(stamp.changed_ns) > TICK_NS;
+        let content = fits.then(|| read(path, stamp.mode)).and_then(io::Result::ok).map(|bytes| {
+            *room = room.saturating_sub(bytes.len() as u64);
+            (Hash::of(&bytes), Arc::from(bytes))
+        });
+        Some(Self { stamp, settled, content })
+    }
+
+    fn version(&self, hash: Hash) -> FileVersion {
+        FileVersion { hash, len: self.stamp.size, mode: self.stamp.mode }
+    }
+
+    /// The version that stands at a path now, also of a file too large to be kept.
+    fn version_at(&self, path: &Path) -> io::Result<FileVersion> {
+        if let Some((hash, _)) = &self.content {
+            return Ok(self.version(*hash));
+        }
+        let mut hasher = Hasher::new();
+        let (mut opened, _) =
+            file::open(path, &path.display().to_string()).map_err(|error| io::Error::other(error.to_string()))?;
+        let mut buffer = vec![0; 64 * 1024];
+        let mut len = 0;
+        loop {
+            let count = io::Read::read(&mut opened, &mut buffer)?;
+            if count == 0 {
+                return Ok(FileVersion { hash: Hash::from(&hasher), len, mode: self.stamp.mode });
+            }
+            hasher.update(&buffer[..count]);
+            len += count as u64;
+        }
+    }
+}
+
+fn read(path: &Path, mode: u32) -> io::Result<Vec<u8>> {
+    if crate::change::is_link(mode) {
+        return Ok(fs::read_link(path)?.into_os_string().into_vec());
+    }
+    // What grows while it is read is not read to its end.
+    let (opened, _) =
+        file::open(path, &path.display().to_string()).map_err(|error| io::Error::other(error.to_string()))?;
+    let mut bytes = Vec::new();
+    let most = limits::SNAPSHOT_FILE_BYTES.default;
+    io::Read::read_to_end(&mut io::Read::take(opened, most + 1), &mut bytes)?;
+    if bytes.len() as u64 > most { Err(io::Error::other("it grew")) } else { Ok(bytes) }
+}
+
+fn now_ns() -> i128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i128::try_from(since.as_nanos()).unwrap_or(i128::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    struct Place(tempfile::TempDir);
+
+    impl Place {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+            fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
+            fs::write(self.path(name), content).unwrap();
+        }
+
+        /// What an action is seen to do: names, relative to the folder, with `+`, `-` or `~`.
+        fn seen(&self, action: impl FnOnce()) -> (Vec<String>, Vec<FileChange>, Vec<String>) {
+            let before = Snapshot::take(self.0.path(), None);
+            action();
+            let (_, seen) = before.compare();
+            let name = |change: &FileChange| {
+                let mark = match (change.before, change.after) {
+                    (None, _) => '+',
+                    (_, None) => '-',
+                    _ => '~',
+                };
+                let name = Path::new(&change.path).strip_prefix(self.0.path()).unwrap().display().to_string();
+                format!("{mark}{name}")
+            };
+            (seen.changed.iter().map(name).collect(), seen.changed, seen.not_covered)
+        }
+    }
+
+    #[test]
+    fn everything_that_changes_is_seen_once() {
+        let place = Place::new();
+        for name in ["a", "b", "mode", "touched", "gone/x", "link-to"] {
+            place.write(name, name);
+        }
+        place.write("same-size", "11");
+        std::os::unix::fs::symlink("a", place.path("link")).unwrap();
+        let (names, changes, _) = place.seen(|| {
+            place.write("a", b"\x00\xff");
+            // The same size, within the same tick of the clock, with its old time.
+            let time = fs::metadata(place.path("same-size")).unwrap().modified().unwrap();
+            place.write("same-size", "22");
+            let same = fs::File::options().write(true).open(place.path("same-size")).unwrap();
+            same.set_times(fs::FileTimes::new().set_modified(time)).unwrap();
+            fs::set_permissions(place.path("mode"), fs::Permissions::from_mode(0o755)).unwrap();
+            place.write("touched", "touched");
+            fs::remove_dir_all(place.path("gone")).unwrap();
+            fs::remove_file(place.path("link")).unwrap();
+            std::os::unix::fs::symlink("b", place.path("link")).unwrap();
+            place.write("new/er/file", "new");
+        });
+        assert_eq!(names, ["~a", "-gone/x", "~link", "~mode", "+new/er/file", "~same-size"]);
+        assert!(changes.iter().all(|change| change.before.is_none() == change.kept.is_none()));
+        let new = changes.iter().find(|change| change.before.is_none()).unwrap();
+        assert_eq!(new.made.as_deref(), place.path("new").to_str());
+    }
+
+    #[test]
+    fn what_only_comes_into_view_or_goes_out_of_it_did_not_change() {
+        let place = Place::new();
+        place.write("one.log", "1");
+        let (names, _, _) = place.seen(|| place.write(".gitignore", "*.log\n"));
+        assert_eq!(names, ["+.gitignore"]);
+        place.write(".git/config", "");
+        let (names, _, covered) = place.seen(|| place.write(".git/config", "changed"));
+        assert!(names.is_empty() && covered[0].contains("in .git"), "{names:?} {covered:?}");
+    }
+
+    #[test]
+    fn what_is_too_large_to_be_read_is_named() {
+        let place = Place::new();
+        let large = usize::try_from(limits::SNAPSHOT_FILE_BYTES.default).unwrap() + 1;
+        place.write("large", vec![b'x'; large]);
+        place.write("small", "s");
+        let (names, changes, not_covered) = place.seen(|| {
+            place.write("large", "now small");
+            place.write("small", vec![b'y'; large]);
+        });
+        assert_eq!(names, ["~small"]);
+        assert_eq!(changes[0].after.unwrap().hash, Hash::of(&vec![b'y'; large]));
+        assert!(not_covered.iter().any(|words| words.contains("large")), "{not_covered:?}");
+    }
+
+    #[test]
+    fn a_second_look_reads_only_what_changed() {
+        let place = Place::new();
+        place.write("old", "x");
+        let old = fs::File::options().write(true).open(place.path("old")).unwrap();
+        old.set_times(fs::FileTimes::new().set_modified(UNIX_EPOCH)).unwrap();
+        let first = Snapshot::take(place.0.path(), None);
+        let content = |snapshot: &Snapshot| snapshot.entries[&place.path("old")].content.clone().unwrap().1;
+        let mut settled = first;
+        settled.entries.get_mut(&place.path("old")).unwrap().settled = true;
+        let second = Snapshot::take(place.0.path(), Some(&settled));
+        assert!(Arc::ptr_eq(&content(&settled), &content(&second)));
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert!(Snapshot::take(elsewhere.path(), Some(&settled)).entries.is_empty());
+    }
+}
