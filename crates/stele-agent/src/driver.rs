@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use stele_core::{
     Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, Call, CallId, CallSession,
-    CallStage, Effects, EpochReason, Event, Failure, FailureCode, Hash, InboxQueued, Invocation, JobNotice, ModeSet,
-    ModelSet, Part, Phase, Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId, Source, State,
-    Target, Text, TodoSet, ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted,
-    TurnCancel, Verdict, Watch, owed, partial_answer, retry,
+    CallStage, Effects, EpochReason, Event, Failure, FailureCode, FileChanged, Hash, InboxQueued, Invocation,
+    JobNotice, ModeSet, ModelSet, Part, Phase, Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId,
+    Source, State, Target, Text, TodoSet, ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult,
+    ToolStarted, TurnCancel, Verdict, Watch, owed, partial_answer, retry,
 };
 use stele_guard::Workspace;
 use stele_provider::{Answer, AnswerBlock, Delta};
@@ -161,7 +161,7 @@ impl Driver {
     }
 
     /// Goes where the last command ended, as long as that folder is there.
-    fn follow_cwd(&mut self) -> Result<()> {
+    pub(crate) fn follow_cwd(&mut self) -> Result<()> {
         let chosen = self.state.cwd().filter(|cwd| cwd.starts_with(self.workspace.root()) && cwd.is_dir());
         let cwd = chosen.unwrap_or(&self.folder).to_owned();
         if cwd != self.cwd {
@@ -216,6 +216,10 @@ impl Driver {
                 self.append(ModeSet { mode: mode.min(self.agent.options.highest_mode), by })
             }
             Command::SetModel { route, model, by } => self.choose_model(&route, &model, by),
+            // Between turns only: what a turn does is taken back once it is over.
+            Command::Undo { .. } | Command::Redo { .. } if self.state.turn().is_some() => Ok(()),
+            Command::Undo { by, changed_since } => self.undo(by, changed_since).map(drop),
+            Command::Redo { by, changed_since } => self.redo(by, changed_since).map(drop),
         }
     }
 
@@ -424,7 +428,10 @@ impl Driver {
         let summary = self.summary();
         self.writer.append(&batch, durability, Some(&summary))?;
         self.stored = true;
-        for logged in std::mem::take(&mut self.staged) {
+        for mut logged in std::mem::take(&mut self.staged) {
+            // Whoever is slow to take notices must not hold what files were.
+            logged.record.drop_files();
+            logged.stored.files.clear();
             self.notify(Notice::Event(Arc::new(logged)));
         }
         Ok(())
@@ -469,9 +476,10 @@ impl Driver {
     // ---- requests ----
 
     fn compose(&mut self, reason: EpochReason) -> Result<()> {
-        if self.state.epoch().is_some() {
-            request::update(&mut self.encoded, &self.state)?;
-            self.earlier = self.encoded.take();
+        // What was encoded and never sent is nothing to compare with.
+        let encoded = self.encoded.take();
+        if self.state.epoch().is_some_and(|epoch| epoch.sent.is_some()) {
+            self.earlier = encoded;
         }
         let event = compose::epoch(&self.agent, &self.state, &self.lineage, &self.folder, reason)?;
         self.append(event)?;
@@ -487,6 +495,11 @@ impl Driver {
             return Ok(());
         }
         request::update(&mut self.encoded, &self.state)?;
+        if let Some(epoch) = self.state.epoch()
+            && let (None, None, Some(before)) = (&epoch.sent, &self.earlier, &epoch.before)
+        {
+            self.earlier = self.rebuilt(before);
+        }
         let Some((encoded, epoch)) = self.encoded.as_ref().zip(self.state.epoch()) else { return Ok(()) };
         let ready = encoded.ready(epoch.sent.as_ref(), self.earlier.as_ref());
         let config = epoch.config.clone();
@@ -520,7 +533,7 @@ impl Driver {
         Ok(())
     }
 
-    /// An earlier request of the open epoch, built again from the log alone.
+    /// An earlier request, built again from the log alone.
     fn rebuilt(&self, sent: &stele_core::Sent) -> Option<Encoded> {
         let state = crate::open::fold(self.agent.store(), &self.session, sent.seq.before()).ok()?;
         let mut encoded = None;
@@ -744,7 +757,14 @@ impl Driver {
         }
     }
 
-    fn ran(&mut self, call: CallId, output: ToolOutput) -> Result<()> {
+    fn ran(&mut self, call: CallId, mut output: ToolOutput) -> Result<()> {
+        for mut change in std::mem::take(&mut output.changed) {
+            // What a file was before the turn is kept once.
+            if self.state.history().knows(&change.path) {
+                change.kept = None;
+            }
+            self.append(FileChanged { call, change })?;
+        }
         let content = output.logged_content();
         self.append(ToolResult { call, content, error: output.error, meta: output.meta })?;
         self.follow_cwd()?;

@@ -36,6 +36,18 @@ pub enum Error {
     /// The session's folder is gone.
     #[error("session.folder_gone: the folder {0} is not there any more; create it again, or start a session elsewhere")]
     FolderGone(String),
+    /// There is no turn to take back or to do again.
+    #[error("undo.nothing: there is nothing to {0}")]
+    NothingTo(&'static str),
+    /// Turns are taken back between turns.
+    #[error("undo.turn_open: a turn is open; wait until it is over, or stop it")]
+    TurnOpen,
+    /// Files could not be restored; all of them are as they were.
+    #[error("{}: {}; no file was changed", .0.code, .0.message)]
+    Restore(stele_core::ToolError),
+    /// Some of the files could be neither restored nor left as they were.
+    #[error("{}: {}", .0.code, .0.message)]
+    HalfRestored(stele_core::ToolError),
 }
 
 impl Error {
@@ -50,6 +62,9 @@ impl Error {
             Self::Request(failure) => failure.code.code(),
             Self::FolderName(_) => "session.folder_name",
             Self::FolderGone(_) => "session.folder_gone",
+            Self::NothingTo(_) => "undo.nothing",
+            Self::TurnOpen => "undo.turn_open",
+            Self::Restore(error) | Self::HalfRestored(error) => &error.code,
         }
     }
 }

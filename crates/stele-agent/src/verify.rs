@@ -90,9 +90,12 @@ impl Default for Replay {
 impl Replay {
     fn take(&mut self, record: &Record, verification: &mut Verification) {
         match &record.event {
-            // What the last epoch's requests shared with the next is measured over all that was known by then.
-            Event::EpochOpened(_) if request::update(&mut self.encoded, &self.state).is_ok() => {
-                self.earlier = self.encoded.take();
+            // What an epoch's first request shares with the last one that was sent before.
+            Event::EpochOpened(_) => {
+                let encoded = self.encoded.take();
+                if self.state.epoch().is_some_and(|epoch| epoch.sent.is_some()) {
+                    self.earlier = encoded;
+                }
             }
             Event::RequestSent(sent) => match self.check(sent) {
                 RequestCheck::Same => {

@@ -6,3 +6,4 @@ mod flow;
 mod jobs;
 mod stage;
 mod takeover;
+mod undo;

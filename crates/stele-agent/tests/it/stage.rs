@@ -70,8 +70,11 @@ impl Stage {
     }
 
     pub fn agent(&self) -> Arc<Agent> {
-        let tools =
-            stele_tools::Options { environment: std::env::vars_os().collect(), ..stele_tools::Options::default() };
+        let tools = stele_tools::Options {
+            environment: std::env::vars_os().collect(),
+            offer: vec![stele_tools::Offer::Patch],
+            ..stele_tools::Options::default()
+        };
         Agent::new(AgentOptions {
             store: self.store(),
             client: Client::new(ClientSettings::default()),

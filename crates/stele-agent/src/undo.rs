@@ -1,0 +1,243 @@
+//! Taking a turn back, and doing it again: files first, then the conversation.
+//!
+//! Files come first, so that a process that is killed between the two leaves a turn that can be taken back once more:
+//! what is already as it should be is left alone. All files of one undo change or none.
+//!
+//! **Invariant:** a file is touched only while it is exactly what the log says it was left as, unless somebody asked
+//! for more.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use stele_core::{
+    By, Content, FileChange, FileLeft, FileVersion, Hash, LeftWhy, RedoApplied, State, TodoSet, UndoApplied, limits,
+};
+use stele_store::Store;
+use stele_tools::change::{self, Change, Version, Wanted};
+
+use crate::driver::Driver;
+use crate::{ChangedSince, Error, Result};
+
+/// What an undo or redo did, or would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// The turn.
+    pub turn: u64,
+    /// The first line of its prompt.
+    pub title: String,
+    /// The files that were changed, with what they were just before.
+    pub files: Vec<FileChange>,
+    /// The files that were left as they are.
+    pub left: Vec<FileLeft>,
+    /// Effects of the turn that an undo does not reach, in words.
+    pub not_covered: Vec<String>,
+}
+
+/// What it would do to take the last turn back; nothing when there is none.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn preview_undo(state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
+    let Some(last) = state.history().done().last() else { return Ok(None) };
+    let plan = Plan::backwards(last.files.values(), store, changed_since)?;
+    Ok(Some(Restored {
+        turn: last.turn,
+        title: last.title.clone(),
+        files: plan.files(),
+        left: plan.left,
+        not_covered: last.not_covered.clone(),
+    }))
+}
+
+/// What it would do to do the last turn that was taken back again; nothing when there is none.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn preview_redo(state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
+    let Some(undone) = state.history().undone().last() else { return Ok(None) };
+    let plan = Plan::backwards(undone.files.iter(), store, changed_since)?;
+    let (turn, title) = (undone.changes.turn, undone.changes.title.clone());
+    Ok(Some(Restored { turn, title, files: plan.files(), left: plan.left, not_covered: Vec::new() }))
+}
+
+impl Driver {
+    /// Takes the last turn back: its files, and its part of the conversation. The next request opens an epoch.
+    ///
+    /// # Errors
+    /// A turn is open, there is none to take back, the files cannot be restored (then none is), or the log cannot be
+    /// written.
+    pub fn undo(&mut self, by: By, changed_since: ChangedSince) -> Result<Restored> {
+        if self.state().turn().is_some() {
+            return Err(Error::TurnOpen);
+        }
+        let Some(last) = self.state().history().done().last().cloned() else { return Err(Error::NothingTo("undo")) };
+        let plan = Plan::backwards(last.files.values(), self.agent.store(), changed_since)?;
+        plan.carry_out()?;
+        let files = plan.files();
+        let cut = self.state().undo_cut();
+        self.append(UndoApplied {
+            turn: last.turn,
+            by,
+            files: files.clone(),
+            left: plan.left.clone(),
+            not_covered: last.not_covered.clone(),
+        })?;
+        if let Some(cut) = cut {
+            self.append(cut)?;
+        }
+        self.restore_todo(&last.todo)?;
+        self.follow_cwd()?;
+        self.commit()?;
+        Ok(Restored { turn: last.turn, title: last.title, files, left: plan.left, not_covered: last.not_covered })
+    }
+
+    /// Does the turn again that was taken back last, as long as no other turn came since.
+    ///
+    /// # Errors
+    /// As for [`Driver::undo`].
+    pub fn redo(&mut self, by: By, changed_since: ChangedSince) -> Result<Restored> {
+        if self.state().turn().is_some() {
+            return Err(Error::TurnOpen);
+        }
+        let Some(undone) = self.state().history().undone().last().cloned() else {
+            return Err(Error::NothingTo("redo"));
+        };
+        let plan = Plan::backwards(undone.files.iter(), self.agent.store(), changed_since)?;
+        plan.carry_out()?;
+        let files = plan.files();
+        let (turn, cut) = (undone.changes.turn, self.state().redo_cut());
+        self.append(RedoApplied { turn, by, files: files.clone(), left: plan.left.clone() })?;
+        if let Some(cut) = cut {
+            self.append(cut)?;
+        }
+        self.restore_todo(&undone.todo)?;
+        self.follow_cwd()?;
+        self.commit()?;
+        Ok(Restored { turn, title: undone.changes.title, files, left: plan.left, not_covered: Vec::new() })
+    }
+
+    fn restore_todo(&mut self, items: &[stele_core::TodoItem]) -> Result<()> {
+        if self.state().todo() == items {
+            return Ok(());
+        }
+        self.append(TodoSet { items: items.to_vec() })
+    }
+}
+
+/// What it takes to bring files back to before they were changed.
+struct Plan {
+    steps: Vec<Step>,
+    left: Vec<FileLeft>,
+}
+
+/// One file that is to be brought back.
+struct Step {
+    path: PathBuf,
+    name: String,
+    now: Option<Version>,
+    /// What it is to be, and its bytes.
+    to: Option<(FileVersion, Vec<u8>)>,
+    /// The first folder that goes with it, when it goes.
+    made: Option<PathBuf>,
+    /// The first folder that is made for it, when it comes back.
+    makes: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Works out how to bring files from what they became back to what they were before.
+    fn backwards<'a>(
+        changes: impl Iterator<Item = &'a FileChange>,
+        store: &Store,
+        changed_since: ChangedSince,
+    ) -> Result<Self> {
+        let mut plan = Self { steps: Vec::new(), left: Vec::new() };
+        for change in changes.filter(|change| change.before != change.after) {
+            match step(change, store, changed_since)? {
+                Ok(step) => plan.steps.extend(step),
+                Err(why) => plan.left.push(FileLeft { path: change.path.clone(), why }),
+            }
+        }
+        // What goes makes room for what comes: a file for a folder, a folder for a file.
+        plan.steps.sort_by_key(|step| (step.to.is_some(), std::cmp::Reverse(step.path.clone())));
+        Ok(plan)
+    }
+
+    fn carry_out(&self) -> Result<()> {
+        let changes: Vec<Change<'_>> = self
+            .steps
+            .iter()
+            .map(|step| Change {
+                shown: &step.name,
+                path: step.path.clone(),
+                to: step.to.as_ref().map(|(version, bytes)| Wanted { bytes, mode: Some(version.mode) }),
+                made: step.made.clone(),
+            })
+            .collect();
+        match change::apply(&changes) {
+            Ok(_) => Ok(()),
+            Err(error) if error.code == "patch.half_done" => Err(Error::HalfRestored(error)),
+            Err(error) => Err(Error::Restore(error)),
+        }
+    }
+
+    /// The changes as the log has them: from what stands there now to what is restored.
+    fn files(&self) -> Vec<FileChange> {
+        let by_path: BTreeMap<&str, &Step> = self.steps.iter().map(|step| (step.name.as_str(), step)).collect();
+        let file = |step: &Step| {
+            let kept = step.now.as_ref().filter(|now| now.bytes.len() as u64 <= limits::UNDO_FILE_BYTES.default);
+            FileChange {
+                path: step.name.clone(),
+                before: step.now.as_ref().map(described),
+                after: step.to.as_ref().map(|(version, _)| *version),
+                kept: kept.map(|now| Content::new(now.bytes.as_slice())),
+                made: step.makes.as_ref().map(|made| made.display().to_string()),
+            }
+        };
+        by_path.into_values().map(file).collect()
+    }
+}
+
+fn described(version: &Version) -> FileVersion {
+    FileVersion { hash: Hash::of(&version.bytes), len: version.bytes.len() as u64, mode: version.mode }
+}
+
+/// The step that brings one file back; nothing when it is there already, or why it has to stay as it is.
+fn step(
+    change: &FileChange,
+    store: &Store,
+    changed_since: ChangedSince,
+) -> Result<std::result::Result<Option<Step>, LeftWhy>> {
+    let path = PathBuf::from(&change.path);
+    if let Some(detail) = detour(&path) {
+        return Ok(Err(LeftWhy::Blocked { detail }));
+    }
+    let now = match change::version(&path) {
+        Ok(now) => now,
+        Err(error) => return Ok(Err(LeftWhy::Blocked { detail: error.message })),
+    };
+    let here = now.as_ref().map(described);
+    if here == change.before {
+        return Ok(Ok(None));
+    }
+    if here != change.after && changed_since == ChangedSince::Leave {
+        return Ok(Err(LeftWhy::ChangedSince));
+    }
+    let to = match (&change.before, &change.kept) {
+        (None, _) => None,
+        (Some(_), None) => return Ok(Err(LeftWhy::NotKept)),
+        (Some(version), Some(kept)) => match store.blob_bytes(&kept.at().blob)? {
+            Some(bytes) => Some((*version, bytes)),
+            None => return Ok(Err(LeftWhy::NotKept)),
+        },
+    };
+    let made = change.made.as_ref().map(PathBuf::from);
+    let makes = if to.is_some() { change::first_made(&path) } else { None };
+    Ok(Ok(Some(Step { path, name: change.path.clone(), now, to, made, makes })))
+}
+
+/// Why a path does not lead any more where it led: a folder on the way is a link now.
+fn detour(path: &Path) -> Option<String> {
+    let folder = path.ancestors().skip(1).find(|folder| folder.exists())?;
+    let real = folder.canonicalize().ok()?;
+    (real != folder).then(|| format!("{} leads to {} now", folder.display(), real.display()))
+}
