@@ -64,7 +64,7 @@ mod tests {
         assert_eq!((write.before.as_deref(), write.after.as_str()), (Some("one\ntwo\n"), "x\n"));
         let edits = |old| serde_json::json!({"path": "a", "edits": [{"old": old, "new": "2"}]});
         assert_eq!(show("edit", edits("two")).unwrap().unwrap().after, "one\n2\n");
-        assert!(show("edit", edits("three")).unwrap().unwrap_err().starts_with("edit."));
+        assert!(show("edit", edits("three")).unwrap().is_err());
         let new = show("write", serde_json::json!({"path": "b/c", "content": "x"})).unwrap().unwrap();
         assert_eq!(new.before, None);
         assert_eq!(show("bash", serde_json::json!({})), None);

@@ -160,7 +160,9 @@ async fn ten_turns_go_back_and_forth_byte_for_byte() {
         })
         .collect();
     assert_eq!(opened, ["undo"]);
-    let after_seven = prompt_items(&stage.requests()[17]);
+    let eighth = |request: &stele_testkit::Received| String::from_utf8_lossy(&request.body).contains("turn 8");
+    let first_of_eighth = stage.requests().iter().position(eighth).unwrap();
+    let after_seven = prompt_items(&stage.requests()[first_of_eighth - 1]);
     let now = prompt_items(&stage.requests()[sent]);
     assert_eq!(now[..after_seven.len()], after_seven[..]);
     assert_eq!(now.len(), after_seven.len() + 2, "the answer of the seventh turn, and the new prompt");
