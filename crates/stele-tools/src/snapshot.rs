@@ -89,14 +89,12 @@ impl Snapshot {
             until: None,
         };
         let mut room = limits::SNAPSHOT_BYTES.default;
-        let mut seen = 0;
-        for entry in walk::all(root) {
+        for (seen, entry) in (0..).zip(walk::all(root)) {
             let path = entry.path();
             if seen >= limits::SNAPSHOT_FILES.default || began.elapsed() > TIME {
                 snapshot.until = Some(path.to_owned());
                 break;
             }
-            seen += 1;
             let Some(kind) = entry.file_type() else { continue };
             if kind.is_dir() {
                 snapshot.folders.insert(path.to_owned());
