@@ -262,11 +262,7 @@ fn decide(state: &State, turn: &Turn, call: &StepCall) -> Vec<Action> {
             if !names.contains(&record.name.as_str()) {
                 return append(unknown_tool(id, &record.name, &names));
             }
-            let digest = crate::CallDigest {
-                name: record.name.clone(),
-                arguments: crate::Hash::of(record.arguments.as_str().as_bytes()),
-            };
-            let circling = turn.repeats.count() >= limits::REPEATS_ASK.default && turn.repeats.continues(&digest);
+            let circling = turn.repeats.count() >= limits::REPEATS_ASK.default && turn.repeats.continues(record);
             let at_least = if circling { Verdict::Ask } else { Verdict::Allow };
             vec![Action::Consult { call: id, at_least }]
         }

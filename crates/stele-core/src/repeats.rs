@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{CallDigest, Hash};
+use crate::{CallDigest, CallRecord, Hash, Text};
 
 /// Longest cycle that is recognised.
 const LONGEST_CYCLE: usize = 4;
@@ -12,15 +12,29 @@ const REMEMBERED: usize = 64;
 /// The last executions of a turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repeats {
-    last: VecDeque<(CallDigest, Hash)>,
+    last: VecDeque<Execution>,
+}
+
+/// A call and what it gave. The texts are shared with the surface; comparing them is cheaper than hashing each.
+#[derive(Clone, Debug, PartialEq)]
+struct Execution {
+    name: String,
+    arguments: Text,
+    result: Text,
+}
+
+impl Execution {
+    fn is_of(&self, call: &CallRecord) -> bool {
+        self.name == call.name && self.arguments == call.arguments
+    }
 }
 
 impl Repeats {
-    pub(crate) fn push(&mut self, call: CallDigest, result: Hash) {
+    pub(crate) fn push(&mut self, call: &CallRecord, result: Text) {
         if self.last.len() == REMEMBERED {
             self.last.pop_front();
         }
-        self.last.push_back((call, result));
+        self.last.push_back(Execution { name: call.name.clone(), arguments: call.arguments.clone(), result });
     }
 
     pub(crate) fn clear(&mut self) {
@@ -48,31 +62,37 @@ impl Repeats {
     }
 
     /// True when this call would go on with what repeats.
-    pub(crate) fn continues(&self, call: &CallDigest) -> bool {
-        self.last.iter().rev().take(LONGEST_CYCLE).any(|(last, _)| last == call)
+    pub(crate) fn continues(&self, call: &CallRecord) -> bool {
+        self.last.iter().rev().take(LONGEST_CYCLE).any(|last| last.is_of(call))
     }
 
     /// What this call gave the last time.
-    pub(crate) fn last_result(&self, call: &CallDigest) -> Option<Hash> {
-        self.last.iter().rev().find(|(last, _)| last == call).map(|(_, result)| *result)
+    pub(crate) fn last_result(&self, call: &CallRecord) -> Option<Text> {
+        self.last.iter().rev().find(|last| last.is_of(call)).map(|last| last.result.clone())
     }
 
     /// The last calls, oldest first.
     pub(crate) fn calls(&self, most: usize) -> Vec<CallDigest> {
         let skip = self.last.len().saturating_sub(most);
-        self.last.iter().skip(skip).map(|(call, _)| call.clone()).collect()
+        let digest = |last: &Execution| CallDigest {
+            name: last.name.clone(),
+            arguments: Hash::of(last.arguments.as_str().as_bytes()),
+        };
+        self.last.iter().skip(skip).map(digest).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Wire;
 
     fn repeats(calls: &str) -> Repeats {
         let mut repeats = Repeats::default();
         for call in calls.chars() {
-            let digest = CallDigest { name: call.to_string(), arguments: Hash::of(b"") };
-            repeats.push(digest, Hash::of(b"same"));
+            let call =
+                CallRecord { wire: Wire::OpenaiChat, vendor_id: None, name: call.to_string(), arguments: "{}".into() };
+            repeats.push(&call, "same".into());
         }
         repeats
     }

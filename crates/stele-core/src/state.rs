@@ -10,7 +10,7 @@ use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
     Account, ApprovalOutcome, Block, CallId, Config, Coverage, CutReason, Effects, EndReason, EpochOpened, Event,
-    Failure, FileAction, FileMeta, Hash, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
+    Failure, FileAction, FileMeta, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
     Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Request, Seq,
     SessionStarted, Shown, ShownFiles, Source, Span, SpanRange, Stop, SurfaceReplaced, SystemBlock, TodoItem,
     ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
@@ -476,21 +476,18 @@ impl State {
             call.stage = CallStage::Done;
             call.failed = failed;
         }
-        let digest = self.calls.get(&result.call).map(|record| crate::CallDigest {
-            name: record.name.clone(),
-            arguments: Hash::of(record.arguments.as_str().as_bytes()),
-        });
+        let call = self.calls.get(&result.call);
         let changed = result.meta.files.iter().any(|file| file.action != FileAction::Read);
         if let Some(turn) = &mut self.turn {
             turn.unanswered = true;
             if changed {
                 turn.repeats.clear();
                 turn.warned_of_repeats = false;
-            } else if let Some(digest) = digest {
+            } else if let Some(call) = call {
                 let refused = result.error.as_ref().is_some_and(|error| error.class == ToolErrorClass::Refused);
                 // A refusal is no new result: the call goes on repeating what it gave before.
-                let before = turn.repeats.last_result(&digest).filter(|_| refused);
-                turn.repeats.push(digest, before.unwrap_or(Hash::of(result.content.as_str().as_bytes())));
+                let before = if refused { turn.repeats.last_result(call) } else { None };
+                turn.repeats.push(call, before.unwrap_or_else(|| result.content.clone()));
             }
         }
         if let (Some(read), [file]) = (&result.meta.read, result.meta.files.as_slice()) {
