@@ -20,21 +20,21 @@ pub const STEPS: usize = 200;
 pub fn run(stele: &Path) -> Result<Vec<Figure>> {
     let stage = Stage::new(stele, Wire::AnthropicMessages, scripts::read_only(12))?;
     let short: Vec<f64> = (0..RUNS)
-        .map(|_| Ok(peak_of(&stage.run(&[scripts::PROMPT]), Stdio::null(), stage.root())? as f64 / 1024.0))
+        .map(|_| Ok(peak_of(&stage.run(&[scripts::PROMPT]), Stdio::null(), stage.root())? as f64 * 1024.0 / 1e6))
         .collect::<Result<_>>()?;
     let stage = Stage::new(stele, Wire::AnthropicMessages, scripts::turns_of_reading(TURNS, STEPS))?;
     let prompts = prompts(&stage)?;
-    let long = peak_of(&stage.run(&["--input-format", "jsonl"]), prompts, stage.root())? as f64 / 1024.0;
+    let long = peak_of(&stage.run(&["--input-format", "jsonl"]), prompts, stage.root())? as f64 * 1024.0 / 1e6;
     let requests = stage.server.requests().len();
     if requests != TURNS * STEPS {
         bail!("the long run sent {requests} requests where {} were expected", TURNS * STEPS);
     }
     Ok(vec![
-        Figure::of("memory", "peak of 12 steps", "MiB", &short, "ru_maxrss of the process").bar(Bar::Most(20.0)),
+        Figure::of("memory", "peak of 12 steps", "MB", &short, "ru_maxrss of the process").bar(Bar::Most(20.0)),
         Figure::of(
             "memory",
             "peak of 1,000 steps",
-            "MiB",
+            "MB",
             &[long],
             "the same; five prompts of 200 steps in one process",
         )

@@ -23,6 +23,7 @@ pub const RESULT: u64 = 3_000;
 
 pub fn run(stele: &Path) -> Result<Vec<Figure>> {
     let (stage, id, size) = large(stele, RECORDS)?;
+    if std::env::var_os("KEEP").is_some() { crate::say(&format!("{} {id}", stage.root().display())); std::thread::sleep(std::time::Duration::from_secs(100_000)); }
     let (mut opens, mut times) = (Vec::new(), Vec::new());
     for round in 0..=RUNS {
         let measured = stage.measure(&mut stage.run(&["--resume", id.as_str()]))?;
@@ -35,8 +36,8 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
             times.push(ms(request.at - measured.started));
         }
     }
-    let open_peak = peak_of(&stage.run(&["--resume", id.as_str()]), Stdio::null(), stage.root())? as f64 / 1024.0;
-    let peak = peak_of(&stage.run(&["--resume", id.as_str(), "Go on."]), Stdio::null(), stage.root())? as f64 / 1024.0;
+    let open_peak = peak_of(&stage.run(&["--resume", id.as_str()]), Stdio::null(), stage.root())? as f64 * 1024.0 / 1e6;
+    let peak = peak_of(&stage.run(&["--resume", id.as_str(), "Go on."]), Stdio::null(), stage.root())? as f64 * 1024.0 / 1e6;
     let what = format!(
         "{} records, {:.0} MB, request of {:.0} MB",
         size.records,
@@ -52,7 +53,7 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
             "process start to process gone of a resume without a prompt, of the same session",
         )
         .bar(Bar::Most(250.0)),
-        Figure::of("resume", "peak of the same", "MiB", &[open_peak], "ru_maxrss of the process").bar(Bar::Most(80.0)),
+        Figure::of("resume", "peak of the same", "MB", &[open_peak], "ru_maxrss of the process").bar(Bar::Most(80.0)),
         Figure::of(
             "resume",
             format!("resume → first request ({what})"),
@@ -61,7 +62,7 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
             "process start to the request being read whole by the server",
         )
         .bar(Bar::Most(250.0)),
-        Figure::of("resume", "peak of the resume", "MiB", &[peak], "ru_maxrss of the process").bar(Bar::Most(80.0)),
+        Figure::of("resume", "peak of the resume", "MB", &[peak], "ru_maxrss of the process").bar(Bar::Most(80.0)),
     ])
 }
 
