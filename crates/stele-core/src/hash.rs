@@ -59,10 +59,33 @@ impl FromStr for Hash {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        blake3::Hash::from_hex(text)
-            .map(|hash| Self(*hash.as_bytes()))
-            .map_err(|_| format!("expected 64 hex digits, got {text:?}"))
+        hex(text.as_bytes()).map(Self).ok_or_else(|| format!("expected 64 hex digits, got {text:?}"))
     }
+}
+
+/// The value of each hex digit; 255 for every other byte. A long log has many hashes to read.
+const DIGITS: [u8; 256] = {
+    let mut digits = [u8::MAX; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value] as usize] = value as u8;
+        digits[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};
+
+fn hex(text: &[u8]) -> Option<[u8; 32]> {
+    let (pairs, []) = text.as_chunks::<2>() else { return None };
+    let pairs: &[[u8; 2]; 32] = pairs.try_into().ok()?;
+    let mut wrong = 0;
+    let bytes = pairs.map(|[high, low]| {
+        let (high, low) = (DIGITS[usize::from(high)], DIGITS[usize::from(low)]);
+        wrong |= high | low;
+        high << 4 | low
+    });
+    // Only what is no digit has the upper bits.
+    (wrong < 16).then_some(bytes)
 }
 
 impl Serialize for Hash {
@@ -96,5 +119,24 @@ impl JsonSchema for Hash {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_as_it_is_written() {
+        let hash = Hash::of(b"something");
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        assert_eq!(hash.to_string().to_uppercase().parse(), Ok(hash));
+        let digits = "0123456789abcdef".repeat(4);
+        assert_eq!(digits.parse::<Hash>().unwrap().to_string(), digits);
+        for wrong in
+            ["", "0", &digits[1..], &format!("{digits}00"), &digits.replace('f', "g"), &digits.replace('0', "é")]
+        {
+            assert!(wrong.parse::<Hash>().is_err(), "{wrong}");
+        }
     }
 }
