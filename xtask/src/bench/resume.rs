@@ -23,7 +23,6 @@ pub const RESULT: u64 = 3_000;
 
 pub fn run(stele: &Path) -> Result<Vec<Figure>> {
     let (stage, id, size) = large(stele, RECORDS)?;
-    if std::env::var_os("KEEP").is_some() { crate::say(&format!("{} {id}", stage.root().display())); std::thread::sleep(std::time::Duration::from_secs(100_000)); }
     let (mut opens, mut times) = (Vec::new(), Vec::new());
     for round in 0..=RUNS {
         let measured = stage.measure(&mut stage.run(&["--resume", id.as_str()]))?;
@@ -37,7 +36,8 @@ pub fn run(stele: &Path) -> Result<Vec<Figure>> {
         }
     }
     let open_peak = peak_of(&stage.run(&["--resume", id.as_str()]), Stdio::null(), stage.root())? as f64 * 1024.0 / 1e6;
-    let peak = peak_of(&stage.run(&["--resume", id.as_str(), "Go on."]), Stdio::null(), stage.root())? as f64 * 1024.0 / 1e6;
+    let peak =
+        peak_of(&stage.run(&["--resume", id.as_str(), "Go on."]), Stdio::null(), stage.root())? as f64 * 1024.0 / 1e6;
     let what = format!(
         "{} records, {:.0} MB, request of {:.0} MB",
         size.records,
