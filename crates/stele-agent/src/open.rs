@@ -181,6 +181,14 @@ fn folder_of(state: &State) -> Result<PathBuf> {
     if folder.is_dir() { Ok(folder.to_owned()) } else { Err(Error::FolderGone(cwd.to_owned())) }
 }
 
+/// What a session's log comes to. Reads only.
+///
+/// # Errors
+/// There is no such session, or its log cannot be read.
+pub fn state(store: &Store, session: &SessionId) -> Result<State> {
+    fold(store, session, None)
+}
+
 /// Folds a session's log, up to and including `until`.
 pub(crate) fn fold(store: &Store, session: &SessionId, until: Option<Seq>) -> Result<State> {
     let mut state = State::new();

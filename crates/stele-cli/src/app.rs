@@ -119,6 +119,7 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
         Command::Proxy(args) => commands::proxy::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Edit(args) => commands::edit::edit(&setup::folder(&global)?, &args, environment.look(global.color)),
         Command::Patch(args) => commands::edit::patch(&setup::folder(&global)?, &args, environment.look(global.color)),
+        Command::Undo(args) => commands::undo::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Models(args) => commands::models::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Config(args) => commands::config::main(environment, &global, &args),
         Command::Doctor(args) => commands::doctor::main(environment, &global, &args),

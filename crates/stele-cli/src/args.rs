@@ -21,6 +21,7 @@ Usage: stele [OPTIONS] [PROMPT]     talk with the agent in this folder
 Work       run          one prompt in, an answer out; for scripts and for people
            demo         watch it fix a failing test; no key, no network
            edit, patch  change files by an edit in any form, from standard input
+           undo         take the last turn back: its files, its conversation
 Logs       sessions     list, show, search, export, import, rm, gc
            verify       prove that the log holds every byte the model saw
            cache        how the provider's prompt cache was used
@@ -35,8 +36,7 @@ Options:   -c, --continue       go on with the latest session of this folder
            -m, --model NAME     a model, a route, or ROUTE/MODEL
                --mode MODE      ask, edit or full: what needs no question
            -C, --cwd DIR        work in this folder
-               --color WHEN     auto, always or never
-           -h, --help  -V, --version
+               --color WHEN     auto, always, never  -h, --help  -V, --version
 ";
 
 /// A coding agent whose log can be proved.
@@ -170,6 +170,8 @@ pub enum Command {
     Edit(EditArgs),
     /// Apply a patch over many files from standard input, all of it or nothing
     Patch(PatchArgs),
+    /// Take the last turn of a session back: its files, and its part of the conversation
+    Undo(UndoArgs),
     /// The logs
     #[command(subcommand)]
     Sessions(SessionsCommand),
@@ -265,6 +267,28 @@ pub struct EditOutput {
     /// Only say what would be changed
     #[arg(long)]
     pub dry_run: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct UndoArgs {
+    /// The session; the start of its id is enough; the latest one of this folder when it is left out
+    pub id: Option<String>,
+
+    /// Do the turn again that was taken back last
+    #[arg(long)]
+    pub redo: bool,
+
+    /// Also replace files that were changed since
+    #[arg(long)]
+    pub overwrite: bool,
+
+    /// Only list the turns and what they changed
+    #[arg(long, conflicts_with_all = ["redo", "overwrite"])]
+    pub list: bool,
+
+    /// One JSON line about what was done, or a turn
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Subcommand)]

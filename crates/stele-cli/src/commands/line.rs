@@ -4,12 +4,13 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use stele_agent::{Agent, Approvals, Command, OpenPolicy};
+use stele_agent::{Agent, Approvals, ChangedSince, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
-use stele_core::{By, Mode, Source};
+use stele_core::{By, LeftWhy, Mode, Source};
 use stele_store::Filter;
 
 use crate::args::{LimitArgs, SessionArgs};
+use crate::commands::undo::{self, Way};
 use crate::commands::{cache, run};
 use crate::drive::{Conversation, Ending, Front};
 use crate::error::{CommandError, Kind, Result};
@@ -32,6 +33,8 @@ at an empty prompt Ctrl-C and Ctrl-D leave.
   /mode [NAME]    what needs no question: ask, edit, full
   /cost           what this session came to
   /cache          how the provider's prompt cache was used
+  /undo  /redo    take the last turn back, or do it again: files and conversation
+  /changes        what each turn changed
   /resume [ID]    the latest sessions here, or one of them
   /help  /quit";
 
@@ -263,6 +266,12 @@ impl Line<'_> {
             ("mode", argument) => self.mode(argument)?,
             ("cost", _) => self.cost(),
             ("cache", _) => self.cache()?,
+            ("undo", argument) => self.restore(Way::Undo, argument)?,
+            ("redo", argument) => self.restore(Way::Redo, argument)?,
+            ("changes", _) => {
+                let lines = undo::changes(self.conversation.driver.state(), self.setup.look.stderr()).join("\n");
+                self.say(&lines);
+            }
             ("resume", argument) => self.resume(argument)?,
             _ => self.say("no such command; /help lists them"),
         }
@@ -303,6 +312,37 @@ impl Line<'_> {
         let mode: Mode = choice.parse().map_err(|problem: String| CommandError::usage("usage.mode", problem))?;
         self.conversation.driver.command(Command::SetMode { mode, by: By::person("cli") })?;
         self.say(&format!("mode {}", self.conversation.driver.state().mode()));
+        Ok(())
+    }
+
+    /// Takes a turn back or does it again. Where somebody changed a file since, it asks first.
+    fn restore(&mut self, way: Way, choice: Option<&str>) -> Result<()> {
+        let changed_since = match choice {
+            None | Some("leave") => ChangedSince::Leave,
+            Some("overwrite") => ChangedSince::Overwrite,
+            Some(_) => {
+                let name = way.name();
+                let message = format!("/{name} alone, /{name} leave or /{name} overwrite");
+                return Err(CommandError::usage("usage.undo", message));
+            }
+        };
+        let folder = self.conversation.driver.state().session().map(|session| session.cwd.clone()).unwrap_or_default();
+        let (folder, style) = (Path::new(&folder), self.setup.look.stderr());
+        let preview = way.preview(self.conversation.driver.state(), self.agent.store(), changed_since)?;
+        let left = preview.map(|preview| preview.left).unwrap_or_default();
+        if choice.is_none() && left.iter().any(|left| left.why == LeftWhy::ChangedSince) {
+            let mut lines = undo::left_lines(&left, folder, style);
+            let name = way.name();
+            lines.push(format!(
+                "nothing was done yet: /{name} leave leaves these files, /{name} overwrite replaces them"
+            ));
+            self.say(&lines.join("\n"));
+            return Ok(());
+        }
+        let restored = way.carry_out(&mut self.conversation.driver, changed_since)?;
+        let mut lines = undo::lines(way, &restored, folder, style);
+        lines.push(style.dim("the next request begins a new cache prefix"));
+        self.say(&lines.join("\n"));
         Ok(())
     }
 

@@ -11,4 +11,5 @@ pub mod models;
 pub mod proxy;
 pub mod run;
 pub mod sessions;
+pub mod undo;
 pub mod verify;

@@ -17,3 +17,4 @@ mod signals;
 mod structure;
 mod support;
 mod terminal;
+mod undo;

@@ -319,3 +319,42 @@ fn what_became_of_a_no_is_shown_and_so_is_the_way_back() {
     terminal.wait_for("to go on: stele -c");
     assert_eq!(terminal.end().0, 0);
 }
+
+#[test]
+fn a_turn_is_taken_back_and_done_again_at_the_prompt() {
+    let place = Place::new();
+    let server = server(Script::new([
+        Say::call("write", &json!({"path": "f", "content": "theirs\n"})),
+        Say::text("Written."),
+        Say::text("I see."),
+    ]));
+    let mut terminal = Terminal::start(place.with(&server, ["--mode", "edit"]));
+    terminal.wait_for("> ");
+    terminal.type_line("/undo");
+    terminal.wait_for("undo.nothing");
+    terminal.type_line("write it");
+    terminal.wait_for("1 file changed");
+    terminal.type_line("/changes");
+    terminal.wait_for("turn 1: write it");
+    terminal.wait_for("A f");
+    place.write("f", "mine\n");
+    terminal.type_line("/undo");
+    terminal.wait_for("f left as it is: changed since");
+    terminal.wait_for("/undo overwrite replaces them");
+    assert_eq!(place.read("f"), "mine\n");
+    terminal.type_line("/undo overwrite");
+    terminal.wait_for("took back turn 1");
+    assert!(!place.folder().join("f").exists());
+    terminal.type_line("/redo");
+    terminal.wait_for("did again turn 1");
+    assert_eq!(place.read("f"), "mine\n");
+    terminal.type_line("/undo leave");
+    terminal.wait_for("f left as it is");
+    terminal.type_line("hello");
+    terminal.wait_for("I see.");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end().0, 0);
+    let body = server.requests().last().unwrap().json().to_string();
+    assert!(body.contains("hello") && !body.contains("write it"), "{body}");
+    place.assert_clean();
+}

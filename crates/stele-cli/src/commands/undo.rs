@@ -1,0 +1,221 @@
+//! `stele undo`, and what the line interface says of undo, redo and changes.
+
+use std::path::Path;
+
+use serde::Serialize;
+use stele_agent::{Approvals, ChangedSince, Driver, OpenPolicy, Restored};
+use stele_core::{By, FileChange, FileLeft, LeftWhy, SessionId, State, TurnChanges};
+use stele_store::Store;
+
+use crate::args::UndoArgs;
+use crate::error::Result;
+use crate::output;
+use crate::render::card::relative;
+use crate::render::inert::one_line;
+use crate::render::json;
+use crate::render::money::plural;
+use crate::render::style::Style;
+use crate::sessions::latest;
+use crate::setup::Setup;
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Undo,
+    Redo,
+}
+
+impl Way {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+
+    fn done(self) -> &'static str {
+        match self {
+            Self::Undo => "took back",
+            Self::Redo => "did again",
+        }
+    }
+
+    /// Does it.
+    pub fn carry_out(self, driver: &mut Driver, changed_since: ChangedSince) -> Result<Restored> {
+        let by = By::person("cli");
+        let restored = match self {
+            Self::Undo => driver.undo(by, changed_since),
+            Self::Redo => driver.redo(by, changed_since),
+        };
+        restored.map_err(|error| crate::error::CommandError::from(error).after_work())
+    }
+
+    /// What it would do.
+    pub fn preview(self, state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
+        Ok(match self {
+            Self::Undo => stele_agent::preview_undo(state, store, changed_since)?,
+            Self::Redo => stele_agent::preview_redo(state, store, changed_since)?,
+        })
+    }
+}
+
+/// Takes a turn of a session back, does it again, or lists the turns.
+pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
+    let looked_at = setup.logs()?;
+    let id = match &args.id {
+        Some(id) => looked_at.resolve(id)?,
+        None => latest(&looked_at, &setup.folder)?,
+    };
+    if args.list {
+        return list(&looked_at, &id, args.json, setup.look.stdout());
+    }
+    drop(looked_at);
+    let way = if args.redo { Way::Redo } else { Way::Undo };
+    let changed_since = if args.overwrite { ChangedSince::Overwrite } else { ChangedSince::Leave };
+    // No model is asked, so no route is needed.
+    let agent = setup.agent(Vec::new(), Approvals::Nobody, setup.tools(None))?;
+    let mut driver = Driver::open(&agent, &id, OpenPolicy::Close)?;
+    let folder = driver.state().session().map(|session| session.cwd.clone()).unwrap_or_default();
+    let restored = way.carry_out(&mut driver, changed_since)?;
+    let text = if args.json {
+        json::line(&Report::of(&id, way, &restored))
+    } else {
+        let mut lines = lines(way, &restored, Path::new(&folder), setup.look.stdout());
+        if restored.left.iter().any(|left| left.why == LeftWhy::ChangedSince) {
+            lines.push("--overwrite would have replaced what was changed since".to_owned());
+        }
+        lines.join("\n")
+    };
+    output::print(&text)?;
+    Ok(u8::from(!restored.left.is_empty()))
+}
+
+/// What `--json` prints of an undo or redo.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    session: &'a SessionId,
+    way: &'static str,
+    turn: u64,
+    title: &'a str,
+    files: Vec<FileReport<'a>>,
+    left: &'a [FileLeft],
+    not_covered: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct FileReport<'a> {
+    path: &'a str,
+    action: &'static str,
+}
+
+impl<'a> Report<'a> {
+    fn of(session: &'a SessionId, way: Way, restored: &'a Restored) -> Self {
+        Self {
+            session,
+            way: way.name(),
+            turn: restored.turn,
+            title: &restored.title,
+            files: restored.files.iter().map(file_report).collect(),
+            left: &restored.left,
+            not_covered: &restored.not_covered,
+        }
+    }
+}
+
+fn file_report(change: &FileChange) -> FileReport<'_> {
+    let action = match (change.before, change.after) {
+        (None, _) => "created",
+        (_, None) => "deleted",
+        (Some(before), Some(after)) if before.hash == after.hash => "mode",
+        _ => "changed",
+    };
+    FileReport { path: &change.path, action }
+}
+
+/// What was done, for a person.
+pub fn lines(way: Way, restored: &Restored, folder: &Path, style: Style) -> Vec<String> {
+    let files = plural(restored.files.len() as u64, "file");
+    let title = one_line(&restored.title);
+    let mut lines = vec![format!("{} turn {}: {title} · {files} restored", way.done(), restored.turn)];
+    lines.extend(restored.files.iter().map(|change| file_line(change, folder, style)));
+    lines.extend(left_lines(&restored.left, folder, style));
+    lines.extend(restored.not_covered.iter().map(|words| style.dim(&format!("  not covered: {}", one_line(words)))));
+    lines
+}
+
+/// The files that stay as they are, for a person.
+pub fn left_lines(left: &[FileLeft], folder: &Path, style: Style) -> Vec<String> {
+    let line = |left: &FileLeft| {
+        let why = match &left.why {
+            LeftWhy::ChangedSince => "changed since".to_owned(),
+            LeftWhy::NotKept => "what it was is not kept".to_owned(),
+            LeftWhy::Blocked { detail } => one_line(detail),
+        };
+        format!("  {} {} left as it is: {why}", style.yellow("!"), relative(&left.path, folder))
+    };
+    left.iter().map(line).collect()
+}
+
+fn file_line(change: &FileChange, folder: &Path, style: Style) -> String {
+    let mark = match file_report(change).action {
+        "created" => style.green("A"),
+        "deleted" => style.red("D"),
+        "mode" => "m".to_owned(),
+        _ => "M".to_owned(),
+    };
+    format!("  {mark} {}", relative(&change.path, folder))
+}
+
+#[derive(Debug, Serialize)]
+struct Turn<'a> {
+    turn: u64,
+    title: &'a str,
+    /// True for a turn that was taken back and can be done again.
+    undone: bool,
+    files: Vec<FileReport<'a>>,
+    not_covered: &'a [String],
+}
+
+fn list(store: &Store, id: &SessionId, as_json: bool, style: Style) -> Result<u8> {
+    let state = stele_agent::state(store, id)?;
+    if !as_json {
+        output::print(&changes(&state, style).join("\n"))?;
+        return Ok(0);
+    }
+    let line = |(turn, undone): (&TurnChanges, bool)| {
+        let files = net(turn).map(file_report).collect();
+        json::line(&Turn { turn: turn.turn, title: &turn.title, undone, files, not_covered: &turn.not_covered })
+    };
+    let turns: Vec<String> = turns(&state).map(line).collect();
+    output::print(&turns.join("\n"))?;
+    Ok(0)
+}
+
+/// The turns in order; those that were taken back last.
+fn turns(state: &State) -> impl Iterator<Item = (&TurnChanges, bool)> {
+    let history = state.history();
+    let done = history.done().iter().map(|turn| (turn, false));
+    done.chain(history.undone().iter().rev().map(|undone| (&undone.changes, true)))
+}
+
+/// What is different after a turn; what it only did and undid itself is not.
+fn net(turn: &TurnChanges) -> impl Iterator<Item = &FileChange> {
+    turn.files.values().filter(|change| change.before != change.after)
+}
+
+/// The turns of a session and what they changed, for a person.
+pub fn changes(state: &State, style: Style) -> Vec<String> {
+    let folder = state.session().map(|session| session.cwd.clone()).unwrap_or_default();
+    let mut lines = Vec::new();
+    for (turn, undone) in turns(state) {
+        let mark = if undone { style.dim(" (taken back)") } else { String::new() };
+        lines.push(format!("turn {}: {}{mark}", turn.turn, one_line(&turn.title)));
+        lines.extend(net(turn).map(|change| file_line(change, Path::new(&folder), style)));
+        lines.extend(turn.not_covered.iter().map(|words| style.dim(&format!("  not covered: {}", one_line(words)))));
+    }
+    if lines.is_empty() {
+        lines.push("nothing was done yet".to_owned());
+    }
+    lines
+}
