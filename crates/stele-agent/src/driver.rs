@@ -458,6 +458,7 @@ impl Driver {
             steps: counters.steps,
             updated: self.agent.now(),
             cost: self.state.cost(),
+            cwd: self.state.session().map(|session| session.cwd.clone()).unwrap_or_default(),
         }
     }
 
@@ -807,7 +808,7 @@ pub fn search_text(event: &Event) -> Option<String> {
 }
 
 /// The first line of a prompt, at most 80 characters.
-fn title(prompt: &str) -> String {
+pub(crate) fn title(prompt: &str) -> String {
     prompt.trim().lines().next().unwrap_or_default().chars().take(80).collect()
 }
 

@@ -34,8 +34,18 @@ pub enum Error {
     )]
     FolderName(String),
     /// The session's folder is gone.
-    #[error("session.folder_gone: the folder {0} is not there any more; create it again, or start a session elsewhere")]
+    #[error(
+        "session.folder_gone: the folder {0} is not there any more; create it again, or go where the project is now and resume the session there by its id"
+    )]
     FolderGone(String),
+    /// The key of the session's route is not there.
+    #[error("provider.no_credential: route {route} needs a key in {variable}, which is not set; set it, or choose another model with --model")]
+    NoKey {
+        /// The route's name.
+        route: String,
+        /// The variable that holds its key.
+        variable: String,
+    },
     /// There is no turn to take back or to do again.
     #[error("undo.nothing: there is nothing to {0}")]
     NothingTo(&'static str),
@@ -62,6 +72,7 @@ impl Error {
             Self::Request(failure) => failure.code.code(),
             Self::FolderName(_) => "session.folder_name",
             Self::FolderGone(_) => "session.folder_gone",
+            Self::NoKey { .. } => "provider.no_credential",
             Self::NothingTo(_) => "undo.nothing",
             Self::TurnOpen => "undo.turn_open",
             Self::Restore(error) | Self::HalfRestored(error) => &error.code,

@@ -23,6 +23,6 @@ pub use agent::{Agent, AgentOptions, Approvals, Clock};
 pub use driver::{Driver, Until, search_text};
 pub use error::{Error, Result};
 pub use notice::{ChangedSince, Command, Logged, Notice};
-pub use open::{OpenPolicy, SessionStart, new_session_id, state};
+pub use open::{Key, OpenPolicy, Opening, Place, SessionStart, new_session_id, state};
 pub use undo::{Restored, preview_redo, preview_undo};
-pub use verify::{RequestCheck, Verification, verify};
+pub use verify::{RequestCheck, RowDiffers, Verification, verify};

@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stele_core::{By, Millis, Mode, ModeSet, Parent, Record, Seq, SessionId, SessionStarted, State, close, resume};
+use stele_core::{
+    By, InboxQueued, Millis, Mode, ModeSet, Parent, Part, Record, Seq, SessionId, SessionMoved, SessionStarted, Source,
+    State, Target, close, owed, resume,
+};
+use stele_provider::KeySource;
 use stele_store::{Start, Store};
 use tokio::sync::broadcast;
 use uuid::Uuid;
@@ -18,6 +22,35 @@ pub enum OpenPolicy {
     Continue,
     /// The turn is closed first: a new prompt comes, or a person looks at the session.
     Close,
+}
+
+/// The folder in which a session goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Its own.
+    #[default]
+    Own,
+    /// This one, canonical, from now on: its own was moved, or is gone.
+    MovedTo(PathBuf),
+}
+
+/// When the key of a session's route has to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Key {
+    /// Once a request is sent.
+    #[default]
+    Later,
+    /// Now, if a request can follow: else nothing is appended.
+    Now,
+}
+
+/// What else holds for a session that is opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Opening {
+    /// Where it goes on.
+    pub place: Place,
+    /// When its key has to be there.
+    pub key: Key,
 }
 
 /// How a new session begins.
@@ -45,8 +78,7 @@ impl Driver {
     /// The store refuses.
     pub fn create(agent: &Arc<Agent>, start: &SessionStart) -> Result<Self> {
         let session = new_session_id(agent.now());
-        let cwd =
-            start.folder.to_str().ok_or_else(|| Error::FolderName(start.folder.display().to_string()))?.to_owned();
+        let cwd = text_of(&start.folder)?;
         let writer =
             agent.store().create(session.clone(), Start { cwd: cwd.clone(), created: agent.now(), parent: None })?;
         let mut driver = Self::new(agent, session.clone(), session, writer, State::new(), start.folder.clone(), false)?;
@@ -61,6 +93,19 @@ impl Driver {
     /// # Errors
     /// The session is locked, damaged, newer than this program, or its folder is gone.
     pub fn open(agent: &Arc<Agent>, session: &SessionId, policy: OpenPolicy) -> Result<Self> {
+        Self::open_with(agent, session, policy, &Opening::default())
+    }
+
+    /// The same, in a folder of choice, and only with a key.
+    ///
+    /// # Errors
+    /// As for [`Driver::open`]; the session's route is not configured or has no key.
+    pub fn open_with(
+        agent: &Arc<Agent>,
+        session: &SessionId,
+        policy: OpenPolicy,
+        opening: &Opening,
+    ) -> Result<Self> {
         let writer = agent.store().writer(session)?;
         let state = fold(agent.store(), session, None)?;
         let lineage = lineage(agent.store(), session);
@@ -69,11 +114,19 @@ impl Driver {
             OpenPolicy::Continue => resume(&state),
             OpenPolicy::Close => close(&state, &partial),
         };
-        let folder = folder_of(&state)?;
+        let folder = folder_of(&state, &opening.place)?;
+        if policy == OpenPolicy::Close || !owed(&state).is_empty() {
+            opening.key.require(agent, &state)?;
+        }
         let mut driver = Self::new(agent, session.clone(), lineage, writer, state, folder, true)?;
         driver.distrust()?;
         for event in events {
             driver.append(event)?;
+        }
+        if let Place::MovedTo(folder) = &opening.place {
+            let notice = moved_notice(driver.state(), folder);
+            driver.append(SessionMoved { cwd: text_of(folder)? })?;
+            driver.tell(notice)?;
         }
         driver.follow_route()?;
         driver.commit()?;
@@ -85,29 +138,57 @@ impl Driver {
     /// # Errors
     /// As for [`Driver::open`]; the parent may be locked, since it is only read.
     pub fn fork(agent: &Arc<Agent>, parent: &SessionId, at: Option<Seq>) -> Result<Self> {
+        Self::fork_with(agent, parent, at, &Opening::default())
+    }
+
+    /// The same, in a folder of choice, and only with a key.
+    ///
+    /// # Errors
+    /// As for [`Driver::open_with`].
+    pub fn fork_with(agent: &Arc<Agent>, parent: &SessionId, at: Option<Seq>, opening: &Opening) -> Result<Self> {
         let at = match at {
             Some(at) => at,
             None => agent.store().session(parent)?.head.seq,
         };
         let state = fold(agent.store(), parent, Some(at))?;
-        let folder = folder_of(&state)?;
+        let folder = folder_of(&state, &opening.place)?;
+        opening.key.require(agent, &state)?;
         let session = new_session_id(agent.now());
         let lineage = lineage(agent.store(), parent);
-        let cwd = folder.display().to_string();
+        let cwd = text_of(&folder)?;
         let continued = Some(Parent { session: parent.clone(), seq: at });
         let start = Start { cwd: cwd.clone(), created: agent.now(), parent: continued };
         let writer = agent.store().create(session.clone(), start)?;
         // The record may be an ancestor's: the store knows whose it is.
         let parent = writer.parent().cloned();
         let events = close(&state, "");
+        let notice = match &opening.place {
+            Place::Own => None,
+            Place::MovedTo(folder) => moved_notice(&state, folder),
+        };
         let mut driver = Self::new(agent, session, lineage, writer, state, folder, false)?;
         driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent })?;
         for event in events {
             driver.append(event)?;
         }
+        driver.tell(notice)?;
         driver.distrust()?;
         driver.follow_route()?;
         Ok(driver)
+    }
+
+    /// Tells the model something with the next request, whatever that is for.
+    fn tell(&mut self, notice: Option<String>) -> Result<()> {
+        let Some(text) = notice else { return Ok(()) };
+        self.append(InboxQueued {
+            item: self.state().next_item(),
+            source: Source::System,
+            target: Target::NextStep,
+            content: vec![Part::text(text)],
+            limits: Default::default(),
+            wake: false,
+            jobs: Vec::new(),
+        })
     }
 
     /// A log that came from a file grants nothing: its mode falls back to asking, its "always" rules do not count.
@@ -175,7 +256,43 @@ pub fn new_session_id(now: Millis) -> SessionId {
     SessionId::new(Uuid::new_v7(ticks).to_string()).unwrap_or_else(|defect| unreachable!("{defect}"))
 }
 
-fn folder_of(state: &State) -> Result<PathBuf> {
+/// A folder as the log names it.
+fn text_of(folder: &Path) -> Result<String> {
+    folder.to_str().map(str::to_owned).ok_or_else(|| Error::FolderName(folder.display().to_string()))
+}
+
+/// What the model is told of a move: the facts at the end of the preface name the folder that was left. `None` before
+/// the first request, whose preface is still to be read.
+fn moved_notice(state: &State, to: &Path) -> Option<String> {
+    state.epoch()?;
+    let line = |path: &str| crate::instructions::one_line(path);
+    let from = state.session().map_or("", |session| session.cwd.as_str());
+    Some(format!(
+        "<folder-notice>\nThis session's folder is now {}; before, it was {}. Relative paths and commands start from the \
+         new one; read a file there again before you change it.\n</folder-notice>",
+        line(&to.display().to_string()),
+        line(from)
+    ))
+}
+
+impl Key {
+    /// Refuses a session whose route cannot be asked.
+    fn require(self, agent: &Agent, state: &State) -> Result<()> {
+        let (Self::Now, Some(chosen)) = (self, state.model()) else { return Ok(()) };
+        let route = agent.route(&chosen.route)?;
+        match &route.key {
+            KeySource::Env(variable) if !route.has_key() => {
+                Err(Error::NoKey { route: route.name.clone(), variable: variable.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn folder_of(state: &State, place: &Place) -> Result<PathBuf> {
+    if let Place::MovedTo(folder) = place {
+        return Ok(folder.clone());
+    }
     let cwd = state.session().map_or("", |session| session.cwd.as_str());
     let folder = Path::new(cwd);
     if folder.is_dir() { Ok(folder.to_owned()) } else { Err(Error::FolderGone(cwd.to_owned())) }

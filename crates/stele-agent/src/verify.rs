@@ -1,8 +1,9 @@
 //! Proof that the log holds every byte the model saw: each request is built again and compared.
 
 use stele_core::{Event, Record, Seq, SessionId, State};
-use stele_store::{Fault, Store};
+use stele_store::{Fault, SessionRow, Store};
 
+use crate::driver::title;
 use crate::request::{self, Encoded};
 use crate::{Error, Result};
 
@@ -23,6 +24,18 @@ pub enum RequestCheck {
     },
 }
 
+/// Something that the session's row says otherwise than its log. What the row says is shown in lists, and is not
+/// covered by the chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowDiffers {
+    /// What it is, such as `title`.
+    pub what: &'static str,
+    /// What the row says.
+    pub row: String,
+    /// What the log comes to.
+    pub log: String,
+}
+
 /// What is wrong with a session, if anything.
 #[derive(Clone, Debug, Default)]
 pub struct Verification {
@@ -38,6 +51,8 @@ pub struct Verification {
     pub unreadable: Vec<(Seq, String)>,
     /// Requests that are not the same.
     pub requests_not_same: Vec<(Seq, RequestCheck)>,
+    /// What the session's row says otherwise. Not looked for where the log itself is damaged.
+    pub row_differs: Vec<RowDiffers>,
 }
 
 impl Verification {
@@ -45,7 +60,7 @@ impl Verification {
     #[must_use]
     pub fn is_clean(&self) -> bool {
         let differs = self.requests_not_same.iter().any(|(_, check)| matches!(check, RequestCheck::Differs { .. }));
-        self.faults.is_empty() && self.unreadable.is_empty() && !differs
+        self.faults.is_empty() && self.unreadable.is_empty() && self.row_differs.is_empty() && !differs
     }
 }
 
@@ -55,7 +70,9 @@ impl Verification {
 /// There is no such session, or the store cannot be read at all.
 pub fn verify(store: &Store, session: &SessionId) -> Result<Verification> {
     let mut verification = Verification { faults: store.check(session)?, ..Verification::default() };
+    let row = store.session(session).ok();
     let mut replay = Replay::default();
+    let mut passed = false;
     for stored in store.read(session, Seq(0))? {
         let stored = match stored {
             Ok(stored) => stored,
@@ -67,11 +84,52 @@ pub fn verify(store: &Store, session: &SessionId) -> Result<Verification> {
         verification.records += 1;
         match Record::decode(stored.seq, &stored.bytes, &mut |hash| store.blob(hash).ok().flatten()) {
             Ok(Some(record)) => replay.take(&record, &mut verification),
-            Ok(None) => replay.state.pass(stored.seq),
+            Ok(None) => {
+                passed = true;
+                replay.state.pass(stored.seq);
+            }
             Err(error) => verification.unreadable.push((stored.seq, error.to_string())),
         }
     }
+    // A file that was imported and lacks records has a row that still counts them.
+    if let Some(row) = row.filter(|row| !(row.imported && passed))
+        && verification.faults.is_empty()
+        && verification.unreadable.is_empty()
+        && row.head.seq.next() == replay.state.next_seq()
+    {
+        verification.row_differs = row_differs(&row, &replay.state);
+    }
     Ok(verification)
+}
+
+/// Compares what a session's row says with what its log comes to.
+fn row_differs(row: &SessionRow, state: &State) -> Vec<RowDiffers> {
+    let counters = state.counters();
+    let started = state.session();
+    let shown = |value: Option<String>| value.unwrap_or_else(|| "nothing".to_owned());
+    let parent = |parent: &Option<stele_core::Parent>| {
+        shown(parent.as_ref().map(|parent| format!("record {} of {}", parent.seq, parent.session)))
+    };
+    let cost = |cost: Option<stele_core::Micros>| shown(cost.map(|cost| cost.0.to_string()));
+    let pairs = [
+        ("cwd", row.cwd.clone(), started.map(|started| started.cwd.clone()).unwrap_or_default()),
+        ("title", shown(row.title.clone()), shown(state.first_prompt().map(title))),
+        ("model", shown(row.model.clone()), shown(state.model().map(|model| model.model.clone()))),
+        ("turns", row.turns.to_string(), counters.turns.to_string()),
+        ("steps", row.steps.to_string(), counters.steps.to_string()),
+        ("cost", cost(row.cost), cost(state.cost())),
+        ("parent", parent(&row.parent), parent(&started.and_then(|started| started.parent.clone()))),
+    ];
+    let summarised = row.title.is_some() || row.model.is_some() || row.turns > 0 || row.steps > 0;
+    pairs
+        .into_iter()
+        .filter(|(what, row_says, log)| {
+            // A file without its header, or with another session's id, comes in without what that said.
+            let unsaid = row.imported && (!summarised || *what == "parent");
+            row_says != log && !unsaid
+        })
+        .map(|(what, row, log)| RowDiffers { what, row, log })
+        .collect()
 }
 
 /// Folds the log and encodes along, one message at a time.

@@ -16,6 +16,17 @@ use crate::setup::{self, Environment, Setup};
 /// Runs the command of this process.
 pub fn run() -> ExitCode {
     let environment = Environment::of_this_process();
+    if let Some(asked) = help_of_a_command() {
+        return match asked.and_then(|help| output::print(help.trim_end())) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                if error.kind != Kind::Closed {
+                    report(&error, environment.look(ColorChoice::Auto).stderr());
+                }
+                ExitCode::from(error.kind.exit())
+            }
+        };
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -46,6 +57,36 @@ pub fn run() -> ExitCode {
             }
             ExitCode::from(error.kind.exit())
         }
+    }
+}
+
+/// What `stele help COMMAND` says; `None` for anything else.
+fn help_of_a_command() -> Option<Result<String>> {
+    let mut typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    (typed.next()? == "help").then_some(())?;
+    let words: Vec<String> = typed.collect();
+    (!words.is_empty()).then(|| help(&words))
+}
+
+/// The help of a command, or of a command of a command.
+fn help(words: &[String]) -> Result<String> {
+    let mut cli = Cli::command();
+    cli.build();
+    let mut command = &mut cli;
+    for word in words {
+        command = match command.find_subcommand(word).map(|found| found.get_name().to_owned()) {
+            Some(name) => command.find_subcommand_mut(name).ok_or_else(|| no_command(word))?,
+            None => return Err(no_command(word)),
+        };
+    }
+    Ok(command.render_long_help().to_string())
+}
+
+fn no_command(word: &str) -> CommandError {
+    let error = CommandError::usage("usage.command", format!("there is no command {word}"));
+    match nearest_command(word) {
+        Some(name) => error.hint(format!("stele help {name}")),
+        None => error.hint("stele help"),
     }
 }
 
@@ -98,12 +139,7 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
             return Err(CommandError::usage("usage.no_terminal", "the line interface needs a terminal")
                 .hint("stele run \"…\" works without one"));
         }
-        return commands::line::main(
-            &Setup::new(environment, &global, &session)?,
-            &session,
-            global.cwd.as_deref(),
-            prompt.as_deref(),
-        );
+        return commands::line::main(&Setup::new(environment, &global, &session)?, &session, prompt.as_deref());
     };
     if prompt.is_some() || session.is_given() {
         return Err(CommandError::usage("usage.order", "options of a command stand after its name")
@@ -169,6 +205,19 @@ pub fn distance(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_command_has_help() {
+        let say = |words: &[&str]| help(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        for command in Cli::command().get_subcommands() {
+            let help = say(&[command.get_name()]).unwrap();
+            assert!(help.contains(&format!("Usage: stele {}", command.get_name())), "{help}");
+        }
+        assert!(say(&["sessions", "rm"]).unwrap().contains("Usage: stele sessions rm"));
+        let error = say(&["rnu"]).unwrap_err();
+        assert_eq!((error.code.as_str(), error.hints[0].as_str()), ("usage.command", "stele help run"));
+        assert_eq!(say(&["run", "run"]).unwrap_err().code, "usage.command");
+    }
 
     #[test]
     fn a_slip_of_the_pen_is_no_prompt() {

@@ -91,6 +91,10 @@ pub struct SessionArgs {
     #[arg(long, value_name = "ID")]
     pub fork: Option<String>,
 
+    /// With --resume or --fork: from now on it works in this folder, although its own is still there
+    #[arg(long = "move", conflicts_with = "continue_latest")]
+    pub move_here: bool,
+
     /// A model, a route, or ROUTE/MODEL
     #[arg(short, long, value_name = "NAME")]
     pub model: Option<String>,
@@ -115,6 +119,7 @@ impl SessionArgs {
     /// True when any of them was given.
     pub fn is_given(&self) -> bool {
         self.continue_latest
+            || self.move_here
             || !self.allow.is_empty()
             || !self.deny.is_empty()
             || self.mode.is_some()

@@ -8,6 +8,7 @@ mod config;
 mod drive;
 mod error;
 mod feed;
+mod given;
 mod output;
 mod person;
 mod prompt;
@@ -16,6 +17,7 @@ mod schema;
 mod sessions;
 mod setup;
 mod signals;
+mod spill;
 mod tally;
 mod values;
 

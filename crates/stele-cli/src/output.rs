@@ -41,8 +41,14 @@ impl Look {
     /// The screen of this process.
     pub fn screen(self) -> Screen {
         let terminals = Terminals { out: io::stdout().is_terminal(), err: io::stderr().is_terminal() && !self.dumb };
-        Screen::new(Box::new(io::stdout()), Box::new(io::stderr()), self.stderr(), terminals)
+        Screen::new(Box::new(io::stdout()), Box::new(io::stderr()), self.stderr(), terminals).of_width(Box::new(width))
     }
+}
+
+/// Columns of the terminal that standard error leads to.
+fn width() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    Some(usize::from(size.ws_col))
 }
 
 /// JSON lines on standard output.

@@ -1,10 +1,12 @@
 //! The answer as JSON that matches a schema: asked for in the prompt, checked when it is there.
 
+use std::io::Read;
 use std::path::Path;
 
 use serde_json::Value;
 
 use crate::error::{CommandError, Result};
+use crate::given;
 
 /// Bytes of a schema: it goes into the prompt.
 const SCHEMA_MAX: usize = 64 * 1024;
@@ -21,7 +23,9 @@ pub struct Schema {
 impl Schema {
     /// Reads a schema from a file.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|error| {
+        let mut bytes = Vec::new();
+        // One byte more than may be there tells that it is too long.
+        given::open(path).and_then(|file| file.take(SCHEMA_MAX as u64 + 1).read_to_end(&mut bytes)).map_err(|error| {
             CommandError::usage("usage.schema", format!("cannot read the schema {}: {error}", path.display()))
         })?;
         Self::parse(&bytes).map_err(|problem| {

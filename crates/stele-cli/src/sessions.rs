@@ -1,9 +1,10 @@
 //! Which session a command is about, and opening it.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use stele_agent::{Agent, Command, Driver, OpenPolicy, SessionStart};
+use stele_agent::{Agent, Command, Driver, Key, OpenPolicy, Opening, Place, SessionStart};
 use stele_core::{By, Mode, Seq, SessionId};
 use stele_store::{Filter, Store};
 
@@ -14,55 +15,98 @@ use crate::render::inert::{one_line, shorten};
 use crate::setup;
 
 /// Sessions that an error lists.
-const LISTED: u32 = 5;
+const LISTED: usize = 5;
 
 /// A session to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
     New,
-    Existing(SessionId),
-    CopyOf(SessionId),
+    Existing(SessionId, Place),
+    CopyOf(SessionId, Place),
+}
+
+/// Whether somebody asked for a session to be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    Asked,
+    NotAsked,
 }
 
 impl Which {
-    /// What the flags say; `wanted_folder` is what `-C` says.
-    pub fn from_flags(flags: &SessionArgs, store: &Store, folder: &Path, wanted_folder: Option<&Path>) -> Result<Self> {
-        let stays = |id: &SessionId| -> Result<()> {
-            let cwd = store.session(id)?.cwd;
-            if wanted_folder.is_some() && Path::new(&cwd) != folder {
-                let message = format!("session {id} works in {cwd} and stays there; leave -C out");
-                return Err(CommandError::usage("usage.folder", one_line(&message))
-                    .hint(format!("a new session there: stele run -C {} \"…\"", folder.display())));
-            }
-            Ok(())
-        };
+    /// What the flags say, in a folder.
+    pub fn from_flags(flags: &SessionArgs, store: &Store, folder: &Path) -> Result<Self> {
+        let moves = if flags.move_here { Move::Asked } else { Move::NotAsked };
         if let Some(id) = &flags.resume {
             let id = store.resolve(id)?;
-            stays(&id)?;
-            return Ok(Self::Existing(id));
+            let place = place(store, &id, folder, moves, "--resume")?;
+            return Ok(Self::Existing(id, place));
         }
         if let Some(id) = &flags.fork {
             let id = store.resolve(id)?;
-            stays(&id)?;
-            return Ok(Self::CopyOf(id));
+            let place = place(store, &id, folder, moves, "--fork")?;
+            return Ok(Self::CopyOf(id, place));
         }
         if flags.continue_latest {
-            return latest(store, folder).map(Self::Existing);
+            return latest(store, folder).map(|id| Self::Existing(id, Place::Own));
         }
         Ok(Self::New)
     }
 }
 
-/// The latest session of a folder; the error lists some of other folders.
+/// Where a session goes on that is opened from a folder. One whose own folder is gone was moved with it: it goes on
+/// here. Any other stays where it is, unless somebody says otherwise.
+pub fn place(store: &Store, id: &SessionId, folder: &Path, moves: Move, option: &str) -> Result<Place> {
+    let cwd = store.session(id)?.cwd;
+    if Path::new(&cwd) == folder {
+        return Ok(Place::Own);
+    }
+    // A link that stands where the folder was leads here.
+    let leads_here = Path::new(&cwd).canonicalize().is_ok_and(|real| real == folder);
+    if moves == Move::Asked || leads_here || is_gone(Path::new(&cwd)) {
+        return Ok(Place::MovedTo(folder.to_owned()));
+    }
+    let message = format!("session {id} works in {cwd}, not in {}; go on there, or move it here", folder.display());
+    Err(CommandError::usage("usage.folder", one_line(&message))
+        .hint(format!("stele run -C {} {option} {id} \"…\"", shell_word(&cwd)))
+        .hint(format!("stele run {option} {id} --move \"…\"")))
+}
+
+/// True when there is certainly no such folder. One that cannot be looked at may be there.
+fn is_gone(folder: &Path) -> bool {
+    match std::fs::metadata(folder) {
+        Ok(found) => !found.is_dir(),
+        Err(error) => matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
+}
+
+/// A name as a shell takes it as one word.
+pub fn shell_word(name: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "/._-+,:@%".contains(letter);
+    if !name.is_empty() && name.chars().all(plain) {
+        return name.to_owned();
+    }
+    format!("'{}'", name.replace('\'', r"'\''"))
+}
+
+/// The latest session of a folder; the error lists some of other folders, those first whose folder is gone: this one
+/// may be where it went.
 pub fn latest(store: &Store, folder: &Path) -> Result<SessionId> {
     let cwd = folder.display().to_string();
     if let Some(row) = store.latest_in(&cwd)? {
         return Ok(row.id);
     }
     let mut error = CommandError::usage("session.none_here", format!("no session was held in {cwd}"));
-    for row in store.sessions(&Filter { cwd: None, limit: Some(LISTED) })? {
+    let rows = store.sessions(&Filter::default())?;
+    let (gone, there): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_gone(Path::new(&row.cwd)));
+    if !gone.is_empty() {
+        error.message.push_str("; a session whose folder is gone goes on in this one once it is resumed here");
+    }
+    for (row, gone) in gone.iter().map(|row| (row, true)).chain(there.iter().map(|row| (row, false))).take(LISTED) {
         let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), 40);
-        error = error.hint(format!("stele run --resume {}  {title}  ({})", row.id, one_line(&row.cwd)));
+        error = error.hint(match gone {
+            true => format!("stele run --resume {}  {title}  (was in {})", row.id, one_line(&row.cwd)),
+            false => format!("stele run -C {} --continue  {title}", one_line(&shell_word(&row.cwd))),
+        });
     }
     Err(error)
 }
@@ -85,6 +129,8 @@ pub fn open(
 ) -> Result<Conversation> {
     let store = agent.store().clone();
     let by = By::person("cli");
+    // Another model has its own key, which was looked for already.
+    let key = if wanted.model.is_some() { Key::Later } else { Key::Now };
     let (mut driver, from) = match which {
         Which::New => {
             let (route, model) = setup::choose(agent.routes(), wanted.model.as_deref())?;
@@ -97,13 +143,15 @@ pub fn open(
             };
             (Driver::create(agent, &start)?, Seq(0))
         }
-        Which::Existing(id) => {
+        Which::Existing(id, place) => {
             let head = store.session(id)?.head.seq;
-            (Driver::open(agent, id, policy)?, head.next())
+            let opening = Opening { place: place.clone(), key };
+            (Driver::open_with(agent, id, policy, &opening)?, head.next())
         }
-        Which::CopyOf(id) => {
+        Which::CopyOf(id, place) => {
             let head = store.session(id)?.head.seq;
-            (Driver::fork(agent, id, Some(head))?, head.next())
+            let opening = Opening { place: place.clone(), key };
+            (Driver::fork_with(agent, id, Some(head), &opening)?, head.next())
         }
     };
     if *which != Which::New {
@@ -122,4 +170,16 @@ pub fn open(
         }
     }
     Ok(Conversation::new(driver, store, from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_for_a_shell() {
+        for (name, expect) in [("/a/b-c.d", "/a/b-c.d"), ("/a b", "'/a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
+            assert_eq!(shell_word(name), expect);
+        }
+    }
 }

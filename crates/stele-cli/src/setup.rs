@@ -122,7 +122,7 @@ impl Setup {
             environment: self.environment.variables.clone(),
             pass: self.config.shell_env.clone(),
             supervisor,
-            spill: Some(self.config.data.join("spill")),
+            spill: Some(crate::spill::folder(&self.config.data)),
             ask,
             limits: self.config.tool_limits,
             offer: self.config.offer.clone(),

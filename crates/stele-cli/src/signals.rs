@@ -10,6 +10,7 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    end: bool,
 }
 
 impl Signals {
@@ -19,15 +20,23 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
+            end: false,
         })
     }
 
     /// Waits for the next one; gives who asks for the stop, as the log names it.
     pub async fn next(&mut self) -> By {
-        tokio::select! {
-            _ = self.interrupt.recv() => By::person("cli"),
+        let by = tokio::select! {
+            _ = self.interrupt.recv() => return By::person("cli"),
             _ = self.terminate.recv() => By("signal:term".to_owned()),
             _ = self.hang_up.recv() => By("signal:hup".to_owned()),
-        }
+        };
+        self.end = true;
+        by
+    }
+
+    /// True once the program, not only what it is doing, was told to end: by TERM or HUP.
+    pub fn told_to_end(&self) -> bool {
+        self.end
     }
 }

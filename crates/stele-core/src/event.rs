@@ -86,6 +86,8 @@ trait Texts {
 events! {
     /// The session's own first record.
     SessionStarted = "session/started",
+    /// The session goes on in another folder.
+    SessionMoved = "session/moved",
     /// A prompt or a message waits to be claimed.
     InboxQueued = "inbox/queued",
     /// Items were taken into the open turn.
@@ -156,6 +158,14 @@ pub struct SessionStarted {
     pub parent: Option<Parent>,
 }
 impl Texts for SessionStarted {}
+
+/// `session/moved`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionMoved {
+    /// The folder from here on, canonical.
+    pub cwd: String,
+}
+impl Texts for SessionMoved {}
 
 /// What a fork continues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -250,6 +250,13 @@ impl State {
         }
         match &record.event {
             Event::SessionStarted(started) => self.session = Some(started.clone()),
+            Event::SessionMoved(moved) => {
+                // Where a command went to lies in the folder that was left.
+                self.cwd = None;
+                if let Some(session) = &mut self.session {
+                    session.cwd.clone_from(&moved.cwd);
+                }
+            }
             Event::InboxQueued(queued) => {
                 self.next_item = self.next_item.max(queued.item.0 + 1);
                 self.tell_of(&queued.jobs);
@@ -608,7 +615,7 @@ impl State {
         self.vendor_ids.contains(id)
     }
 
-    /// The session's first record of its own.
+    /// The session's first record of its own, with the folder that it works in now.
     #[must_use]
     pub fn session(&self) -> Option<&SessionStarted> {
         self.session.as_ref()

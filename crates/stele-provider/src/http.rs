@@ -224,7 +224,12 @@ impl Client {
         let mut builder = self.builder();
         if let Some(path) = &self.settings.ca_file {
             let shown = path.display();
-            let pem = std::fs::read(path)
+            // Reading a named pipe would wait for its other end.
+            let file = std::fs::metadata(path).and_then(|found| match found.is_file() {
+                true => std::fs::read(path),
+                false => Err(std::io::Error::other("it is not a file")),
+            });
+            let pem = file
                 .map_err(|error| setup(&format!("STELE_CA_FILE names {shown}, which cannot be read: {error}")))?;
             let certificates = reqwest::Certificate::from_pem_bundle(&pem).unwrap_or_default();
             if certificates.is_empty() {

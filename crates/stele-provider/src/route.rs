@@ -406,6 +406,15 @@ impl Route {
         self.credential_from(config, &|name| std::env::var(name).ok())
     }
 
+    /// True when the route needs no key, or its key is there.
+    #[must_use]
+    pub fn has_key(&self) -> bool {
+        match &self.key {
+            KeySource::Env(variable) => std::env::var(variable).is_ok_and(|key| !key.trim().is_empty()),
+            KeySource::None => true,
+        }
+    }
+
     fn credential_from(
         &self,
         config: &Config,

@@ -90,6 +90,7 @@ impl Store {
     /// The file is damaged, from a newer release, or may not be written. It is left as it is.
     pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
+        check_kind(&path)?;
         make_private(folder, &path).map_err(|error| Error::file(&path, &error))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(|error| Error::sqlite(&path, &error))?;
@@ -115,6 +116,7 @@ impl Store {
         if !path.exists() {
             return Err(Error::Nothing(folder.to_owned()));
         }
+        check_kind(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&path, flags).map_err(|error| Error::sqlite(&path, &error))?;
         connection.busy_timeout(BUSY).map_err(|error| Error::sqlite(&path, &error))?;
@@ -292,6 +294,17 @@ fn unpack(packed: &[u8]) -> Result<Vec<SegmentRow>, String> {
     let mut rows = Vec::new();
     decoder.take(ROWS_MAX).read_to_end(&mut rows).map_err(|error| damaged(&error))?;
     serde_json::from_slice(&rows).map_err(|error| damaged(&error))
+}
+
+/// Refuses what cannot be a database before it is opened: opening a named pipe would wait for its other end.
+fn check_kind(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let cause = std::io::Error::other("it is not a file; move it away, or set STELE_HOME to another folder");
+            Err(Error::file(path, &cause))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Makes folder and file so that only their owner can read them.

@@ -40,6 +40,7 @@ fn summary(seq: u64) -> Summary {
         turns: 1,
         steps: seq,
         cost: None,
+        cwd: "/work".to_owned(),
     }
 }
 

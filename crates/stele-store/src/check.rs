@@ -106,6 +106,8 @@ pub enum Damage {
         /// What is wrong with it.
         detail: String,
     },
+    /// A session is hidden, as one is that was removed, and nothing needs it.
+    Hidden,
     /// Records are there, but the row of their session is gone.
     Orphans {
         /// The first of them.
@@ -154,6 +156,9 @@ impl fmt::Display for Damage {
                 write!(f, "it continues record {seq} of session {session}, which is not there")
             }
             Self::Row { detail } => write!(f, "its row cannot be read: {detail}"),
+            Self::Hidden => {
+                f.write_str("it is hidden as if it was removed, but no fork continues it, so its row was changed")
+            }
             Self::Orphans { first, last } => {
                 write!(f, "its row is gone; {} still there", Span(*first, *last))
             }
@@ -221,7 +226,7 @@ impl Store {
             for row in session::all(connection, self.path())? {
                 match row {
                     Ok(row) => {
-                        let result = check.own(&row);
+                        let result = check.hidden(&row).and_then(|()| check.own(&row));
                         check.note(Some(&row.public.id), result)?;
                     }
                     Err(detail) => check.faults.push(Fault { session: None, damage: Damage::Row { detail } }),
@@ -256,6 +261,18 @@ impl Check<'_> {
 
     fn read<T>(&self, result: rusqlite::Result<T>) -> Result<T> {
         result.map_err(|error| Error::reading(self.store.path(), &error))
+    }
+
+    /// A removed session stays, hidden, for its forks alone.
+    fn hidden(&mut self, row: &FullRow) -> Result<()> {
+        if row.hidden {
+            let sql = "SELECT 1 FROM sessions WHERE parent = ?1";
+            let needed = self.connection.prepare_cached(sql).and_then(|mut rows| rows.exists([row.public.id.as_str()]));
+            if !self.read(needed)? {
+                self.fault(&row.public.id, Damage::Hidden);
+            }
+        }
+        Ok(())
     }
 
     /// Checks a session's own records, from its start or from where it was forked.

@@ -19,6 +19,7 @@ const LARGE_LOG: u64 = 8 << 20;
 
 /// Opens the database for writing; creates or migrates it when it has to be.
 pub(crate) fn open_for_writing(root: &Path, path: &Path, migrations: &[&str]) -> Result<Connection> {
+    check_kind(path)?;
     if !path.exists() || !root.join("locks").exists() {
         create_files(root, path)?;
     }
@@ -34,6 +35,19 @@ pub(crate) fn open_for_writing(root: &Path, path: &Path, migrations: &[&str]) ->
         let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
     Ok(connection)
+}
+
+/// Refuses what cannot be a database before it is opened: opening a named pipe would wait for its other end.
+pub(crate) fn check_kind(path: &Path) -> Result<()> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => {
+            let what = if found.is_dir() { "a folder" } else { "a pipe, a socket or a device" };
+            let cause = format!("it is {what}, not a database; move it away, or set STELE_HOME to another folder");
+            Err(Error::Unreadable { path: path.to_owned(), cause })
+        }
+        // Whatever else is wrong with it, opening it says.
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a database whose format inspection cannot read. False for one that is still empty: whoever was

@@ -61,6 +61,8 @@ pub struct Summary {
     pub steps: u64,
     /// Cost so far; `None` when a part of it has no known price.
     pub cost: Option<Micros>,
+    /// The folder it works in now.
+    pub cwd: String,
 }
 
 /// Which sessions to list.

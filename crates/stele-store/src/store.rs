@@ -11,7 +11,7 @@ use crate::database::{Access, Database, connect_reader};
 use crate::lineage::lineage;
 use crate::lock::{SessionLock, locks_exclude};
 use crate::read::Records;
-use crate::schema::{MIGRATIONS, check_for_inspection, open_for_writing};
+use crate::schema::{MIGRATIONS, check_for_inspection, check_kind, open_for_writing};
 use crate::session::{self, Filter, SessionRow};
 use crate::writer::{Partial, Start, Writer};
 use crate::{Error, Hit, Result, search};
@@ -46,6 +46,7 @@ impl Store {
         if matches!(path.try_exists(), Ok(false)) {
             return Ok(None);
         }
+        check_kind(&path)?;
         let connection = connect_reader(&path, Access::Inspect)?;
         if !check_for_inspection(&connection, &path, MIGRATIONS)? {
             return Ok(None);

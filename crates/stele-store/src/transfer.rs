@@ -101,6 +101,7 @@ impl Header {
             turns: self.turns,
             steps: self.steps,
             cost: self.cost,
+            cwd: self.cwd.clone(),
         }
     }
 }

@@ -275,7 +275,7 @@ impl Writer {
             Some(summary) => connection
                 .prepare_cached(
                     "UPDATE sessions SET head_seq = ?5, head_hash = ?6, updated = ?7, title = ?8, model = ?9, \
-                     turns = ?10, steps = ?11, cost = ?12 \
+                     turns = ?10, steps = ?11, cost = ?12, cwd = ?13 \
                      WHERE key = ?1 AND fence = ?2 AND head_seq = ?3 AND head_hash = ?4",
                 )
                 .and_then(|mut statement| {
@@ -293,6 +293,7 @@ impl Writer {
                         signed(summary.turns),
                         signed(summary.steps),
                         summary.cost.map(|cost| signed(cost.0)),
+                        &summary.cwd,
                     ))
                 }),
         }
@@ -345,7 +346,8 @@ pub(crate) fn insert_row(connection: &Connection, row: &NewRow<'_>) -> rusqlite:
 pub(crate) fn update_summary(connection: &Connection, key: i64, summary: &Summary) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "UPDATE sessions SET updated = ?2, title = ?3, model = ?4, turns = ?5, steps = ?6, cost = ?7 WHERE key = ?1",
+            "UPDATE sessions SET updated = ?2, title = ?3, model = ?4, turns = ?5, steps = ?6, cost = ?7, cwd = ?8 \
+             WHERE key = ?1",
         )?
         .execute((
             key,
@@ -355,6 +357,7 @@ pub(crate) fn update_summary(connection: &Connection, key: i64, summary: &Summar
             signed(summary.turns),
             signed(summary.steps),
             summary.cost.map(|cost| signed(cost.0)),
+            &summary.cwd,
         ))
         .map(drop)
 }

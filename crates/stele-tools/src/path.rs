@@ -1,5 +1,6 @@
 //! From the name a model wrote to the file that is meant.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -122,6 +123,9 @@ impl Place {
     /// links are followed, also one that points to nothing yet. Names are taken exactly.
     pub(crate) fn target(&self, asked: &str) -> Result<PathBuf> {
         let mut path = self.join(asked);
+        if asked.ends_with('/') && !path.is_dir() {
+            return Err(Error::Value(format!("{asked} ends with a slash, so it names a folder; name a file in it")));
+        }
         for _ in 0..LINKS {
             match fs::read_link(&path) {
                 Ok(to) => path = path.parent().unwrap_or(Path::new("/")).join(to),
@@ -197,7 +201,9 @@ fn siblings(folder: &Path) -> Vec<std::ffi::OsString> {
 
 fn look_alikes(folder: &Path, name: &str) -> Vec<std::ffi::OsString> {
     let wanted = key(name);
-    siblings(folder).into_iter().filter(|sibling| key(&sibling.to_string_lossy()) == wanted).collect()
+    // A name is also found by what a list shows of it.
+    let alike = |sibling: &str| key(sibling) == wanted || (sibling != name && one_line(sibling) == name);
+    siblings(folder).into_iter().filter(|sibling| alike(&sibling.to_string_lossy())).collect()
 }
 
 /// Names with the same key look the same: composed or decomposed accents, spaces that do not break,
@@ -215,6 +221,15 @@ fn key(name: &str) -> String {
 /// Shows a name so that look-alikes can be told apart.
 fn escape(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
+}
+
+/// A name as one line of a result: what is no letter on a line is written as an escape of Rust's, `\n` or `\u{1b}`.
+pub(crate) fn one_line(name: &str) -> Cow<'_, str> {
+    if !name.contains(char::is_control) {
+        return Cow::Borrowed(name);
+    }
+    let shown = |letter: char| if letter.is_control() { letter.escape_default().to_string() } else { letter.into() };
+    Cow::Owned(name.chars().map(shown).collect())
 }
 
 /// Edit distance, in characters.

@@ -8,12 +8,19 @@
 /// the reader knows it is there.
 #[must_use]
 pub fn inert(text: &str) -> String {
+    let bytes = text.as_bytes();
     let mut clean = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    while let Some(c) = rest.next() {
+    let mut at = 0;
+    while at < text.len() {
+        // Nearly all text is plain; 0xC2 begins every control character beyond ASCII, and some that are none.
+        let odd = |byte: &u8| matches!(byte, 0..=0x08 | 0x0b..=0x1f | 0x7f | 0xc2);
+        let plain = bytes[at..].iter().position(odd).unwrap_or(text.len() - at);
+        clean.push_str(&text[at..at + plain]);
+        at += plain;
+        let Some(c) = text[at..].chars().next() else { break };
+        at += c.len_utf8();
         match c {
-            '\n' | '\t' => clean.push(c),
-            '\r' if rest.peek() == Some(&'\n') => {}
+            '\r' if bytes.get(at) == Some(&b'\n') => {}
             '\0'..='\u{1f}' => clean.push(char::from_u32(0x2400 + c as u32).unwrap_or(char::REPLACEMENT_CHARACTER)),
             '\u{7f}' => clean.push('\u{2421}'),
             '\u{80}'..='\u{9f}' => clean.push(char::REPLACEMENT_CHARACTER),
@@ -66,6 +73,11 @@ pub(crate) fn ceiling(text: &str, mut at: usize) -> usize {
 /// control character beyond ASCII, and some that are none.
 fn is_plain(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| !matches!(byte, 0..=0x08 | 0x0b..=0x1f | 0x7f | 0xc2))
+}
+
+/// True for a control character that a terminal does nothing for.
+fn is_dropped(byte: u8) -> bool {
+    matches!(byte, 0..=0x07 | 0x0b | 0x0c | 0x0e..=0x1a | 0x1c..=0x1f | 0x7f)
 }
 
 /// A line longer than this is passed on in pieces and can no longer be started again.
@@ -145,20 +157,43 @@ impl Terminal {
             out.push_str(&text[..lines]);
             text = &text[lines..];
         }
-        while !text.is_empty() {
-            let plain = if self.state == Escape::None && !self.returned {
-                text.find(|c: char| c.is_control()).unwrap_or(text.len())
-            } else {
-                0
-            };
-            if plain > 0 {
-                self.line.push_str(&text[..plain]);
+        while let Some(&first) = text.as_bytes().first() {
+            let run = self.run(first, text.as_bytes());
+            if run > 0 && !self.swallows(first) {
+                self.line.push_str(&text[..run]);
                 self.overlong(out);
-                text = &text[plain..];
-            } else if let Some(c) = text.chars().next() {
+            }
+            text = &text[run..];
+            if run == 0
+                && let Some(c) = text.chars().next()
+            {
                 self.char(c, out);
                 text = &text[c.len_utf8()..];
             }
+        }
+    }
+
+    /// True for a byte that leaves no trace where the input is now.
+    fn swallows(&self, byte: u8) -> bool {
+        match self.state {
+            Escape::Text => !matches!(byte, 0x07 | b'\n' | 0x18 | 0x1a | 0x1b | 0xc2),
+            Escape::None if self.returned => byte == b'\r',
+            Escape::None => is_dropped(byte),
+            _ => false,
+        }
+    }
+
+    /// How many bytes from here on are all swallowed, or all text of the line: a run of NULs, of carriage returns, or of
+    /// letters is taken at once. None where each has to be looked at.
+    fn run(&self, first: u8, bytes: &[u8]) -> usize {
+        let length = |ends: &dyn Fn(u8) -> bool| bytes.iter().position(|byte| ends(*byte)).unwrap_or(bytes.len());
+        if self.swallows(first) {
+            return length(&|byte| !self.swallows(byte));
+        }
+        match self.state {
+            // 0xC2 begins every control character beyond ASCII, and some that are none.
+            Escape::None if !self.returned => length(&|byte| matches!(byte, 0..=0x1f | 0x7f | 0xc2)),
+            _ => 0,
         }
     }
 
@@ -302,8 +337,83 @@ mod tests {
         prop::collection::vec(prop_oneof![3 => meaning, 1 => any::<u8>()], 0..60)
     }
 
+    /// What reads the same one character after the other, and decides nothing by runs.
+    mod reference {
+        use super::super::*;
+
+        pub fn terminal(chunks: &[&[u8]]) -> String {
+            let (mut terminal, mut out) = (Terminal::default(), String::new());
+            for chunk in chunks {
+                let mut bytes = std::mem::take(&mut terminal.partial);
+                bytes.extend_from_slice(chunk);
+                let mut rest = bytes.as_slice();
+                while !rest.is_empty() {
+                    let length = (1..=rest.len().min(4)).find(|length| std::str::from_utf8(&rest[..*length]).is_ok());
+                    if let Some(length) = length {
+                        let c = std::str::from_utf8(&rest[..length]).unwrap().chars().next().unwrap();
+                        terminal.char(c, &mut out);
+                        rest = &rest[length..];
+                        continue;
+                    }
+                    let Some(bad) = std::str::from_utf8(rest).unwrap_err().error_len() else {
+                        terminal.partial = rest.to_vec();
+                        break;
+                    };
+                    terminal.char(char::REPLACEMENT_CHARACTER, &mut out);
+                    rest = &rest[bad..];
+                }
+            }
+            terminal.finish(&mut out);
+            out
+        }
+
+        pub fn inert(text: &str) -> String {
+            let mut rest = text.chars().peekable();
+            let mut clean = String::new();
+            while let Some(c) = rest.next() {
+                match c {
+                    '\n' | '\t' => clean.push(c),
+                    '\r' if rest.peek() == Some(&'\n') => {}
+                    '\0'..='\u{1f}' => clean.push(char::from_u32(0x2400 + c as u32).unwrap()),
+                    '\u{7f}' => clean.push('\u{2421}'),
+                    '\u{80}'..='\u{9f}' => clean.push(char::REPLACEMENT_CHARACTER),
+                    c => clean.push(c),
+                }
+            }
+            clean
+        }
+    }
+
+    /// Runs of what leaves no trace, between what does.
+    fn runs() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop::sample::select(
+            [&b"\0"[..], b"\r", b"\x08", b"\x7f", b"\t", b"\n", b"a", b"\xc2\xa9", b"\x1b]", b"\x07", b"\x1b[", b"\xff"].to_vec(),
+        );
+        let run = (piece, 1usize..12).prop_map(|(piece, times)| piece.repeat(times));
+        prop::collection::vec(run, 0..12).prop_map(|runs| runs.concat())
+    }
+
+    #[test]
+    fn long_runs_are_taken_at_once() {
+        let count = 8 * 1024 * 1024;
+        assert_eq!(terminal(&[&vec![0; count]]), "");
+        assert_eq!(terminal(&[&vec![b'\r'; count], b"x"]), "x");
+        let mut string = b"\x1b]0;".to_vec();
+        string.resize(count, b'x');
+        assert_eq!(terminal(&[&string, b"\x07y"]), "y");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
+
+        #[test]
+        fn runs_are_read_as_their_characters_are(bytes in prop_oneof![runs(), bytes()], at in 0usize..80) {
+            let at = at.min(bytes.len());
+            let chunks = [&bytes[..at], &bytes[at..]];
+            prop_assert_eq!(terminal(&chunks), reference::terminal(&chunks));
+            let text = String::from_utf8_lossy(&bytes);
+            prop_assert_eq!(inert(&text), reference::inert(&text));
+        }
 
         #[test]
         fn any_bytes_in_any_chunks_give_the_same_inert_text(bytes in bytes(), at in 0usize..60) {

@@ -110,20 +110,33 @@ fn examine(setup: &Setup, wrong: Option<CommandError>, findings: &mut Vec<Findin
 fn logs(data: &Path, findings: &mut Vec<Finding>) {
     let store = match Store::inspect(data) {
         Ok(Some(store)) => store,
-        Ok(None) => return add(findings, "logs", Health::Good, format!("no session yet in {}", data.display())),
+        Ok(None) => {
+            return match can_be_made(data) {
+                Ok(()) => add(findings, "logs", Health::Good, format!("no session yet in {}", data.display())),
+                Err(problem) => {
+                    let says = format!(
+                        "log.unwritable: {} cannot be made: {problem}; set STELE_HOME to another folder",
+                        data.display()
+                    );
+                    add(findings, "logs", Health::Wrong, says);
+                }
+            };
+        }
         Err(error) => return add(findings, "logs", Health::Wrong, error.to_string()),
     };
+    let mut writable = Health::Good;
     for path in [data, store.path()] {
         if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
             let says =
                 format!("log.unwritable: {} may not be written; give it back its write permission", path.display());
             add(findings, "logs", Health::Wrong, says);
+            writable = Health::Note;
         }
     }
     let sessions = store.sessions(&stele_store::Filter::default()).map(|rows| rows.len());
     match sessions {
         Ok(number) => {
-            add(findings, "logs", Health::Good, format!("{} ({number} sessions)", store.path().display()));
+            add(findings, "logs", writable, format!("{} ({number} sessions)", store.path().display()));
         }
         Err(error) => add(findings, "logs", Health::Wrong, error.to_string()),
     }
@@ -134,6 +147,18 @@ fn logs(data: &Path, findings: &mut Vec<Finding>) {
             "log.no_locks: locks do not keep a second writer out on this file system; put STELE_HOME on a local disk";
         add(findings, "locks", Health::Wrong, says);
     }
+}
+
+/// Whether a folder is there, or could be made, and written. Nothing is made.
+fn can_be_made(folder: &Path) -> io::Result<()> {
+    // A link that leads nowhere is there too, and in the way.
+    let there = folder.ancestors().find(|above| above.symlink_metadata().is_ok()).unwrap_or(folder);
+    if !std::fs::metadata(there)?.is_dir() {
+        return Err(io::Error::other(format!("{} is not a folder", there.display())));
+    }
+    let needed = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::access(there, needed)
+        .map_err(|error| io::Error::other(format!("{} may not be written ({error})", there.display())))
 }
 
 fn routes(setup: &Setup, findings: &mut Vec<Finding>) -> Vec<Route> {
@@ -200,6 +225,18 @@ fn on_path(path: &str, program: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_for_the_logs_is_there_or_can_be_made() {
+        let scratch = tempfile::tempdir().unwrap();
+        assert!(can_be_made(scratch.path()).is_ok());
+        assert!(can_be_made(&scratch.path().join("a/b")).is_ok());
+        std::fs::write(scratch.path().join("file"), "").unwrap();
+        let problem = can_be_made(&scratch.path().join("file/data")).unwrap_err().to_string();
+        assert!(problem.ends_with("file is not a folder"), "{problem}");
+        std::os::unix::fs::symlink(scratch.path().join("nowhere"), scratch.path().join("link")).unwrap();
+        assert!(can_be_made(&scratch.path().join("link/data")).is_err());
+    }
 
     #[test]
     fn only_servers_of_this_machine_are_asked() {

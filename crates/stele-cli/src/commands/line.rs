@@ -21,7 +21,7 @@ use crate::render::inert::{one_line, shorten};
 use crate::render::money::{cost, from_cache, plural, tokens};
 use crate::render::text::Choice;
 use crate::render::{time, timeline};
-use crate::sessions::{self, Wanted, Which};
+use crate::sessions::{self, Move, Wanted, Which, shell_word};
 use crate::setup::{self, Setup};
 use crate::tally::Tally;
 
@@ -35,14 +35,14 @@ at an empty prompt Ctrl-C and Ctrl-D leave.
   /cache          how the provider's prompt cache was used
   /undo  /redo    take the last turn back, or do it again: files and conversation
   /changes        what each turn changed
-  /resume [ID]    the latest sessions here, or one of them
+  /resume [ID]    the latest sessions here, or one of them (ID --move: here)
   /help  /quit";
 
 /// Sessions that `/resume` lists.
 const LISTED: u32 = 9;
 
 /// Talks until somebody leaves.
-pub fn main(setup: &Setup, args: &SessionArgs, cwd: Option<&Path>, first: Option<&OsStr>) -> Result<u8> {
+pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<u8> {
     let first =
         first.map(|text| prompt::check(std::os::unix::ffi::OsStrExt::as_bytes(text), "the prompt")).transpose()?;
     let routes = setup.routes()?;
@@ -53,8 +53,8 @@ pub fn main(setup: &Setup, args: &SessionArgs, cwd: Option<&Path>, first: Option
         let tools = setup.tools(Some(ask));
         let agent = setup.agent(routes, Approvals::Person, tools.clone())?;
         let wanted = Wanted { mode: args.mode, model: args.model.clone() };
-        let which = Which::from_flags(args, agent.store(), &setup.folder, cwd)?;
-        if which == Which::New {
+        let which = Which::from_flags(args, agent.store(), &setup.folder)?;
+        if which == Which::New || args.model.is_some() {
             setup.has_key(setup::choose(agent.routes(), args.model.as_deref())?.0)?;
         }
         let mut person = Person::present(questions, Typing::Steers);
@@ -137,12 +137,21 @@ impl Line<'_> {
     }
 
     async fn talk(&mut self, first: Option<String>) -> Result<u8> {
-        if let Some(prompt) = first
-            && self.turn(prompt).await? == Next::Leave
-        {
-            return Ok(130);
+        if let Some(prompt) = first {
+            match self.turn(prompt).await {
+                Ok(Next::Leave) => return Ok(130),
+                Ok(Next::Stay) => {}
+                // A terminal that hung up takes no output either.
+                Err(_) if self.front.signals.told_to_end() => {}
+                Err(error) => return Err(error),
+            }
         }
         loop {
+            // The turn that ran, if one did, is cancelled and closed.
+            if self.front.signals.told_to_end() {
+                self.leave();
+                return Ok(130);
+            }
             if self.front.person.is_gone() {
                 return Ok(self.leave());
             }
@@ -153,7 +162,8 @@ impl Line<'_> {
             let line = tokio::select! {
                 biased;
                 _ = self.front.signals.next() => {
-                    return Ok(self.leave());
+                    let exit = self.leave();
+                    return Ok(if self.front.signals.told_to_end() { 130 } else { exit });
                 }
                 event = self.front.person.event() => match event {
                     PersonEvent::Line(line) => {
@@ -210,7 +220,8 @@ impl Line<'_> {
         let cwd = driver.state().session().map(|session| Path::new(&session.cwd).to_owned());
         let command = match (here.ok(), cwd) {
             (Some(here), Some(cwd)) if here == cwd => "stele -c".to_owned(),
-            _ => format!("stele -r {session}"),
+            (_, Some(cwd)) => format!("stele -C {} -r {session}", shell_word(&cwd.display().to_string())),
+            (_, None) => format!("stele -r {session}"),
         };
         self.say(&format!("session {session}; to go on: {command}"));
     }
@@ -387,11 +398,22 @@ impl Line<'_> {
             self.say(&if lines.is_empty() { "no session was held here yet".to_owned() } else { lines.join("\n") });
             return Ok(());
         };
-        let which = Which::Existing(store.resolve(id)?);
-        if *self.conversation.driver.session() == store.resolve(id)? {
+        let (id, moves) = match id.split_once(char::is_whitespace) {
+            Some((id, "--move")) => (id, Move::Asked),
+            _ => (id, Move::NotAsked),
+        };
+        let id = store.resolve(id)?;
+        if *self.conversation.driver.session() == id {
             self.say("this is that session");
             return Ok(());
         }
+        let place = sessions::place(&store, &id, &self.setup.folder, moves, "--resume").map_err(|mut error| {
+            if error.code == "usage.folder" {
+                error.hints = vec![format!("/resume {id} --move")];
+            }
+            error
+        })?;
+        let which = Which::Existing(id, place);
         self.conversation = open(&self.agent, &which, self.setup, &Wanted::default())?;
         self.begin(&which);
         Ok(())

@@ -76,8 +76,8 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
         let routes = with_local(&setup, routes).await?;
         let tools = setup.tools(ask);
         let agent = setup.agent(routes, approvals, tools.clone())?;
-        let which = Which::from_flags(&args.session, agent.store(), &setup.folder, global.cwd.as_deref())?;
-        if which == Which::New {
+        let which = Which::from_flags(&args.session, agent.store(), &setup.folder)?;
+        if which == Which::New || args.session.model.is_some() {
             setup.has_key(setup::choose(agent.routes(), args.session.model.as_deref())?.0)?;
         }
         let plan = Plan {

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use stele_core::timeline::Timeline;
 use stele_core::{Event, Hash, Part, Record, Seq, SessionId, Source};
-use stele_store::{Collect, Filter, Outcome, Removed, SessionRow, Store};
+use stele_store::{Collect, Collection, Filter, Outcome, Removed, SessionRow, Store};
 
 use crate::args::SessionsCommand;
 use crate::error::{CommandError, Result};
 use crate::feed::{Seen, records};
+use crate::given;
 use crate::output::{self, JsonView, View};
 use crate::render::inert::{inert, one_line, shorten};
 use crate::render::json;
@@ -22,6 +23,7 @@ use crate::render::style::Style;
 use crate::render::text::{Choice, TextView};
 use crate::render::{time, timeline};
 use crate::setup::Setup;
+use crate::spill;
 
 /// What a list says of a session.
 #[derive(Serialize)]
@@ -250,7 +252,7 @@ fn import(setup: &Setup, path: &Path, json: bool) -> Result<u8> {
     let imported = if path == Path::new("-") {
         store.import(&mut io::stdin().lock(), fresh, &search_text)?
     } else {
-        let file = File::open(path)
+        let file = given::open(path)
             .map_err(|error| CommandError::usage("usage.file", format!("cannot read {}: {error}", path.display())))?;
         store.import(&mut BufReader::new(file), fresh, &search_text)?
     };
@@ -301,6 +303,7 @@ fn remove(setup: &Setup, ids: &[String]) -> Result<u8> {
             }
             error => error.into(),
         })?;
+        spill::remove(&setup.config.data, &id).map_err(|error| unremoved(&error).after_work())?;
         match removed {
             Removed::Whole => output::print(&format!("removed {id}"))?,
             Removed::KeptFor { last } => output::print(&format!(
@@ -311,9 +314,22 @@ fn remove(setup: &Setup, ids: &[String]) -> Result<u8> {
     Ok(0)
 }
 
+fn unremoved(error: &io::Error) -> CommandError {
+    CommandError::usage("log.unwritable", format!("files of its long results cannot be removed: {error}"))
+        .hint("give the folder spill/ of the logs its write permission back, then: stele sessions gc")
+}
+
 fn collect(setup: &Setup, dry_run: bool, json: bool) -> Result<u8> {
     setup.logs()?;
-    let collection = setup.store()?.collect(if dry_run { Collect::DryRun } else { Collect::Remove })?;
+    let store = setup.store()?;
+    let collection = store.collect(if dry_run { Collect::DryRun } else { Collect::Remove })?;
+    let spills = spill::strays(&setup.config.data, &store)?;
+    if !dry_run {
+        for id in &spills {
+            spill::remove(&setup.config.data, id).map_err(|error| unremoved(&error).after_work())?;
+        }
+    }
+    let spills = spills.len() as u64;
     if json {
         #[derive(Serialize)]
         struct Line {
@@ -321,17 +337,20 @@ fn collect(setup: &Setup, dry_run: bool, json: bool) -> Result<u8> {
             blobs: u64,
             bytes: u64,
             locks: u64,
+            spills: u64,
         }
-        let line = Line { dry_run, blobs: collection.blobs, bytes: collection.bytes, locks: collection.locks };
+        let Collection { blobs, bytes, locks, .. } = collection;
+        let line = Line { dry_run, blobs, bytes, locks, spills };
         output::print(&json::line(&line))?;
         return Ok(0);
     }
     let verb = if dry_run { "would remove" } else { "removed" };
     output::print(&format!(
-        "{verb} {} ({} bytes) and {}",
+        "{verb} {} ({} bytes), {} and {}",
         plural(collection.blobs, "blob"),
         collection.bytes,
-        plural(collection.locks, "lock file")
+        plural(collection.locks, "lock file"),
+        plural(spills, "spill folder")
     ))?;
     Ok(0)
 }

@@ -8,7 +8,7 @@ use stele_store::{Filter, Store};
 use crate::args::VerifyArgs;
 use crate::error::{CommandError, Result};
 use crate::output;
-use crate::render::inert::one_line;
+use crate::render::inert::{one_line, shorten};
 use crate::render::json;
 use crate::render::money::{count, plural};
 use crate::render::style::Style;
@@ -154,7 +154,11 @@ fn damage(verification: &Verification) -> Vec<String> {
         }
         RequestCheck::Same | RequestCheck::RevisionNotHere { .. } => None,
     });
-    faults.chain(unreadable).chain(requests).collect()
+    let row = verification.row_differs.iter().map(|differs| {
+        let shown = |text: &str| shorten(&one_line(text), 80);
+        format!("its row says {} = {}, the log says {}", differs.what, shown(&differs.row), shown(&differs.log))
+    });
+    faults.chain(unreadable).chain(requests).chain(row).collect()
 }
 
 fn notes(verification: &Verification) -> Vec<String> {

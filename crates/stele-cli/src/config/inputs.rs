@@ -1,13 +1,13 @@
 //! What a configuration is made from.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use stele_core::Mode;
 
 use super::ConfigError;
+use crate::given;
 
 /// The machine's policy.
 const MANAGED: &str = "/etc/stele/policy.toml";
@@ -130,16 +130,13 @@ impl Inputs {
 /// A file's text; `None` when there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<FileText>, ConfigError> {
     let unreadable = |problem: String| ConfigError::Unreadable { path: path.to_owned(), problem };
-    let file = match File::open(path) {
+    let file = match given::open(path) {
         Ok(file) => file,
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
             return Ok(None);
         }
         Err(error) => return Err(unreadable(error.to_string())),
     };
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        return Err(unreadable("it is no regular file".to_owned()));
-    }
     let mut bytes = Vec::new();
     file.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
     if bytes.len() as u64 > FILE_MAX {

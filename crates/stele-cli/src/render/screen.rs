@@ -5,7 +5,15 @@
 
 use std::io::{self, Write};
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 use super::style::Style;
+
+/// Columns of a progress line where the terminal does not say how many it has.
+const COLUMNS: usize = 80;
+
+/// Asks how many columns the terminal has now; `None` when it does not say.
+pub type Width = Box<dyn Fn() -> Option<usize>>;
 
 /// Where standard output and standard error lead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +31,9 @@ pub struct Screen {
     terminals: Terminals,
     /// True when the last thing on standard output did not end its line.
     open_line: bool,
-    progress: bool,
+    /// Columns of the progress line that stands there; none when there is none.
+    progress: usize,
+    width: Width,
     /// True when the person's answer is still to come on this line.
     asked: bool,
     /// What writing to standard output met first.
@@ -32,7 +42,22 @@ pub struct Screen {
 
 impl Screen {
     pub fn new(out: Box<dyn Write>, err: Box<dyn Write>, style: Style, terminals: Terminals) -> Self {
-        Self { out, err, style, terminals, open_line: false, progress: false, asked: false, fault: None }
+        Self {
+            out,
+            err,
+            style,
+            terminals,
+            open_line: false,
+            progress: 0,
+            width: Box::new(|| None),
+            asked: false,
+            fault: None,
+        }
+    }
+
+    /// The same, told where to ask for the terminal's width.
+    pub fn of_width(self, width: Width) -> Self {
+        Self { width, ..self }
     }
 
     /// What writing to standard output met, once.
@@ -97,20 +122,39 @@ impl Screen {
         self.terminals.err && !(self.terminals.out && self.open_line)
     }
 
-    /// Shows or replaces the progress line. It is not part of the transcript.
+    /// Shows or replaces the progress line, cut to what the terminal has room for now: a line that wrapped could not be
+    /// taken away again. It is not part of the transcript.
     pub fn progress(&mut self, text: &str) {
         if self.shows_progress() {
-            let _ = write!(self.err, "\r\u{1b}[K{}", self.style.dim(text));
+            let columns = self.columns();
+            // In the last column the cursor would wait to wrap.
+            let text = cut(text, columns.saturating_sub(1));
+            let back = self.back(columns);
+            let _ = write!(self.err, "{back}{}", self.style.dim(&text));
             let _ = self.err.flush();
-            self.progress = true;
+            self.progress = text.width();
         }
     }
 
     /// Takes the progress line away.
     pub fn clear_progress(&mut self) {
-        if std::mem::take(&mut self.progress) {
-            let _ = write!(self.err, "\r\u{1b}[K");
+        if self.progress > 0 {
+            let back = self.back(self.columns());
+            let _ = write!(self.err, "{back}");
             let _ = self.err.flush();
+            self.progress = 0;
+        }
+    }
+
+    fn columns(&self) -> usize {
+        (self.width)().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+    }
+
+    /// To the beginning of the progress line, with nothing left of it. A terminal that became narrower has wrapped it.
+    fn back(&self, columns: usize) -> String {
+        match self.progress.saturating_sub(1) / columns {
+            0 => "\r\u{1b}[K".to_owned(),
+            rows => format!("\r\u{1b}[{rows}A\u{1b}[J"),
         }
     }
 
@@ -119,6 +163,20 @@ impl Screen {
             self.fault.get_or_insert(error);
         }
     }
+}
+
+/// The beginning of a text that fits into so many columns, with a mark when some of it is missing.
+fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut room = columns.saturating_sub(1);
+    let fits = |letter: &char| {
+        let wide = letter.width().unwrap_or(0);
+        room.checked_sub(wide).map(|rest| room = rest).is_some()
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    format!("{}{}", kept.trim_end(), if columns == 0 { "" } else { "…" })
 }
 
 #[cfg(test)]
@@ -159,6 +217,39 @@ pub mod tests {
         screen.note("a note");
         screen.note("another");
         assert_eq!(both.text(), "\r\u{1b}[Kworking\r\u{1b}[Khalf\na note\nanother\n");
+    }
+
+    #[test]
+    fn a_progress_line_never_wraps_also_after_a_resize() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        let columns = Arc::new(AtomicUsize::new(20));
+        let (now, err) = (Arc::clone(&columns), Transcript::default());
+        let terminals = Terminals { out: false, err: true };
+        let mut screen = Screen::new(Box::new(io::sink()), Box::new(err.clone()), Style::Plain, terminals)
+            .of_width(Box::new(move || Some(now.load(Ordering::Relaxed))));
+        screen.progress("step 1 · 12 tokens · waiting");
+        columns.store(8, Ordering::Relaxed);
+        screen.progress("step 1 · 漢字漢字");
+        screen.note("done");
+        let expect = "\r\u{1b}[Kstep 1 · 12 tokens…\r\u{1b}[2A\u{1b}[Jstep 1…\r\u{1b}[Kdone\n";
+        assert_eq!(err.text(), expect);
+    }
+
+    #[test]
+    fn a_line_is_cut_by_the_columns_that_it_takes() {
+        for (text, columns, expect) in [
+            ("abc", 3, "abc"),
+            ("abcd", 3, "ab…"),
+            ("漢字漢字", 5, "漢字…"),
+            ("漢字漢字", 4, "漢…"),
+            ("e\u{301}e\u{301}e\u{301}", 2, "e\u{301}…"),
+            ("abc", 1, "…"),
+            ("abc", 0, ""),
+        ] {
+            assert_eq!(cut(text, columns), expect, "{text} {columns}");
+            assert!(cut(text, columns).width() <= columns);
+        }
     }
 
     #[test]

@@ -79,7 +79,10 @@ pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, elsewhere: bool, 
     let full = result.error.as_ref().is_some_and(|error| error.code == "provider.context_overflow");
     let (name, command) = match (full, elsewhere) {
         (true, _) => ("new", "stele run \"…\"".to_owned()),
-        (false, true) => ("continue", format!("stele run --resume {session} \"…\"")),
+        (false, true) => {
+            let folder = super::inert::one_line(&crate::sessions::shell_word(&folder.display().to_string()));
+            ("continue", format!("stele run -C {folder} --resume {session} \"…\""))
+        }
         (false, false) => ("continue", "stele run --continue \"…\"".to_owned()),
     };
     lines.push(format!("{}{}", label(name), style.bold(&command)));

@@ -240,6 +240,10 @@ impl TextView {
             self.note(&failure);
         }
         match &record.event {
+            Event::SessionMoved(moved) => {
+                self.folder = PathBuf::from(&moved.cwd);
+                self.note(&style.yellow(&format!("! this session goes on in {}", one_line(&moved.cwd))));
+            }
             Event::ModelSet(set) => self.route = Some(set.route.clone()),
             Event::ModeSet(set) => self.mode = Some(set.mode),
             Event::TurnStarted(_) => self.began = Instant::now(),
@@ -464,6 +468,6 @@ impl TextView {
             elapsed(self.began.elapsed()),
             self.doing
         );
-        self.screen.progress(&shorten(&line, 79));
+        self.screen.progress(&line);
     }
 }

@@ -55,6 +55,7 @@ pub fn summary(updated: i64, title: &str) -> Summary {
         turns: 1,
         steps: 2,
         cost: None,
+        cwd: "/work".to_owned(),
     }
 }
 

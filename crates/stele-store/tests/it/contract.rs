@@ -132,7 +132,7 @@ fn a_summary_is_what_the_list_shows() {
     writer.append(&[nth(0)], Durability::Normal, None).unwrap();
     let fresh = store.session(&id(1)).unwrap();
     assert_eq!((fresh.updated, fresh.title, fresh.turns, fresh.cost), (fresh.created, None, 0, None));
-    let said = Summary { cost: Some(Micros(1_234)), ..summary(9_000, "Fix the parser") };
+    let said = Summary { cost: Some(Micros(1_234)), cwd: "/moved".to_owned(), ..summary(9_000, "Fix the parser") };
     writer.append(&[nth(1)], Durability::Normal, Some(&said)).unwrap();
     // An append without a summary keeps what was said, and an empty one with it only says more.
     writer.append(&[nth(2)], Durability::Normal, None).unwrap();
@@ -141,7 +141,7 @@ fn a_summary_is_what_the_list_shows() {
     assert_eq!(row.title.as_deref(), Some("Fix the parser"));
     assert_eq!(row.model.as_deref(), Some("a-model"));
     assert_eq!((row.turns, row.steps, row.cost, row.updated), (7, 2, Some(Micros(1_234)), said.updated));
-    assert_eq!((row.cwd.as_str(), row.created.0, row.parent, row.imported), ("/work", 1_000, None, false));
+    assert_eq!((row.cwd.as_str(), row.created.0, row.parent, row.imported), ("/moved", 1_000, None, false));
     assert_eq!((row.head, head.seq), (head, Seq(2)));
 }
 

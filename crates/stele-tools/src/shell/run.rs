@@ -5,9 +5,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal};
 use stele_core::Future;
@@ -19,7 +20,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::output::Output;
 use crate::error::{Error, Result};
 use crate::supervise::{
-    After, Asked, BASH_ENV, Control, Ending, Event, Left, Reach, Report, WATCH, direct, watch, watch_child,
+    After, Asked, BASH_ENV, Control, Ending, Event, Left, MARK, Reach, Report, WATCH, direct, sweep, watch, watch_child,
 };
 
 /// From TERM to KILL when the time is up.
@@ -123,7 +124,7 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
                 Some(Report::Stopped { ending, left }) => break (ending, left, None),
                 None => {
                     end = End::Lost;
-                    break (Ending::default(), kill_group(group), None);
+                    break (Ending::default(), running.sweep(group).await, None);
                 }
             },
             () = &mut cancelled, if end == End::Itself => {
@@ -138,7 +139,7 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
                     running.controls.stop(GRACE_TIMEOUT).await;
                 }
                 // The supervisor itself hangs.
-                _ => break (Ending::default(), kill_group(group), None),
+                _ => break (Ending::default(), running.sweep(group).await, None),
             },
         }
     };
@@ -160,12 +161,19 @@ pub(crate) fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The last resort where no supervisor answers.
+/// What is left of a process group after it was killed.
 fn kill_group(group: i32) -> Left {
-    if let Some(group) = Pid::from_raw(group) {
-        let _ = rustix::process::kill_process_group(group, Signal::KILL);
-    }
-    Left { any: true, processes: Vec::new() }
+    let Some(group) = Pid::from_raw(group) else { return Left::default() };
+    let gone = |result| result == Err(rustix::io::Errno::SRCH);
+    let killed = rustix::process::kill_process_group(group, Signal::KILL);
+    Left { any: !gone(killed) && !gone(rustix::process::test_kill_process_group(group)), processes: Vec::new() }
+}
+
+/// A mark that no other command has: process, time and count.
+fn new_mark() -> OsString {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}.{}.{}", std::process::id(), since.as_nanos(), COUNT.fetch_add(1, Ordering::Relaxed)).into()
 }
 
 /// A command that was started.
@@ -173,7 +181,15 @@ struct Running {
     output: ChildStdout,
     reports: UnboundedReceiver<Report>,
     controls: Controls,
-    supervisor: Option<Child>,
+    supervisor: Option<Supervisor>,
+}
+
+/// The process that watches a command, and what is known of the command should it be lost.
+struct Supervisor {
+    child: Child,
+    /// Its number, which is that of its session.
+    session: Option<i32>,
+    mark: OsString,
 }
 
 /// The way to whoever watches the command. Dropping it says that the agent is gone.
@@ -213,6 +229,7 @@ impl Running {
         let Some((program, leading)) = supervisor.split_first() else {
             return Err(Error::Spawn("the supervisor's program is not named".to_owned()));
         };
+        let mark = new_mark();
         let mut child = tokio::process::Command::new(program)
             .args(leading)
             .arg(WATCH)
@@ -220,6 +237,7 @@ impl Running {
             .current_dir(command.cwd)
             .env_clear()
             .envs(command.environment.iter().map(|(name, value)| (name, value)))
+            .env(MARK, &mark)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -240,7 +258,9 @@ impl Running {
                 }
             }
         });
-        Ok(Self { output, reports, controls: Controls::Process(stdin), supervisor: Some(child) })
+        let session = child.id().and_then(|id| i32::try_from(id).ok());
+        let supervisor = Some(Supervisor { child, session, mark });
+        Ok(Self { output, reports, controls: Controls::Process(stdin), supervisor })
     }
 
     /// Without a supervisor process: a thread watches the command's group.
@@ -285,6 +305,17 @@ impl Running {
         Ok(Self { output, reports, controls: Controls::Thread(events), supervisor: None })
     }
 
+    /// The last resort where no supervisor answers: it and everything of the command is killed.
+    async fn sweep(&mut self, group: i32) -> Left {
+        let Some(supervisor) = &mut self.supervisor else { return kill_group(group) };
+        // While it was not waited for, its number and its session's are nobody else's.
+        let _ = supervisor.child.start_kill();
+        let Some(session) = supervisor.session.filter(|_| cfg!(target_os = "linux")) else { return kill_group(group) };
+        let mark = supervisor.mark.clone();
+        let swept = tokio::task::spawn_blocking(move || sweep(session, &mark)).await;
+        swept.unwrap_or_else(|_| kill_group(group))
+    }
+
     /// Reads what the command had printed when it ended. Where something still holds the pipe its
     /// end never comes, and a pause has to do.
     async fn drain(&mut self, output: &Mutex<Output>, buffer: &mut [u8], held: bool) {
@@ -304,7 +335,7 @@ impl Running {
     async fn leave(mut self, left: bool) {
         if !left {
             if let Some(supervisor) = &mut self.supervisor {
-                let _ = timeout(STOPPING, supervisor.wait()).await;
+                let _ = timeout(STOPPING, supervisor.child.wait()).await;
             }
             return;
         }
@@ -315,7 +346,7 @@ impl Running {
             while matches!(this.output.read(&mut buffer).await, Ok(count) if count > 0) {}
             while this.reports.recv().await.is_some() {}
             if let Some(supervisor) = &mut this.supervisor {
-                let _ = supervisor.wait().await;
+                let _ = supervisor.child.wait().await;
             }
             drop(this);
         });

@@ -54,7 +54,7 @@ pub(crate) fn status(command: &Command<'_>, outcome: &Outcome) -> String {
         groups.dedup();
         let groups: Vec<String> = groups.iter().map(|group| format!("-{group}")).collect();
         let _ = write!(text, "; stop with: kill -- {}", groups.join(" "));
-    } else if matches!(outcome.end, End::TimedOut | End::Cancelled) {
+    } else if outcome.end != End::Itself {
         text.push_str("; nothing of it is left running");
     }
     text

@@ -21,12 +21,21 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use after::{Asked, BASH_ENV};
 pub(crate) use watch::{Event, Reach, watch, watch_child};
+
+/// The variable by which a command's processes are known, wherever they went. It has not the prefix of a setting, so
+/// that a command may run `stele`.
+pub(crate) const MARK: &str = "_STELE_COMMAND";
+/// How long what is left of a command is killed whose supervisor is lost.
+const SWEEPING: Duration = Duration::from_secs(3);
+/// Between two looks at it.
+const SWEEP_LOOK: Duration = Duration::from_millis(10);
 
 /// The first argument of [`supervise`]: watch a command.
 pub(crate) const WATCH: &str = "watch";
@@ -114,6 +123,8 @@ fn supervise_command(count: usize, command: &OsStr) -> ExitCode {
     // No controlling terminal: a prompt on /dev/tty fails at once, and the terminal's signals do
     // not come here. It fails where this process leads a group, which is then just as good.
     let _ = rustix::process::setsid();
+    // Without it the command can only end its supervisor, which the agent notices.
+    let _ = stay();
     let reach = reap();
     let report = |report: &Report| {
         let mut line = serde_json::to_vec(report).unwrap_or_default();
@@ -160,6 +171,43 @@ fn supervise_command(count: usize, command: &OsStr) -> ExitCode {
         report(&told);
     });
     ExitCode::SUCCESS
+}
+
+/// Lives through the signals that a command sends its parent: this process ends by its own rules, when nothing of the
+/// command is left or the agent is gone. They are caught, not ignored: what is ignored would stay so in the command.
+/// They stay caught when the runtime, which is needed to ask for it, is gone.
+fn stay() -> Option<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().ok()?;
+    let _entered = runtime.enter();
+    for kind in [
+        SignalKind::terminate(),
+        SignalKind::interrupt(),
+        SignalKind::hangup(),
+        SignalKind::quit(),
+        SignalKind::user_defined1(),
+        SignalKind::user_defined2(),
+        SignalKind::alarm(),
+    ] {
+        let _ = signal(kind).ok()?;
+    }
+    Some(())
+}
+
+/// Kills what is left of a command whose supervisor is lost or hangs, as long as something is; gives what could not be
+/// killed.
+pub(crate) fn sweep(session: i32, mark: &OsStr) -> Left {
+    let deadline = Instant::now() + SWEEPING;
+    loop {
+        let rows = processes::abandoned(session, mark);
+        if rows.is_empty() || Instant::now() >= deadline {
+            let processes = rows.into_iter().map(|row| row.process).take(watch::NAMED).collect::<Vec<_>>();
+            return Left { any: !processes.is_empty(), processes };
+        }
+        rows.iter().for_each(|row| row.signal(Signal::KILL));
+        thread::sleep(SWEEP_LOOK);
+    }
 }
 
 /// This process' standard output, to be given to the command twice, so that what it writes to

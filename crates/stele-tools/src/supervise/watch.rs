@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The same while nobody waits.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 /// Processes that are named to the model.
-const NAMED: usize = 5;
+pub(super) const NAMED: usize = 5;
 
 /// What can be found of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -15,7 +15,7 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::{Place, Roots};
+use crate::path::{self, Place, Roots};
 use crate::{Options, card, walk};
 
 /// Files that are shown.
@@ -131,6 +131,7 @@ fn glob(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
     let mut shown = 0u64;
     for path in first {
         let path = path.strip_prefix(&place.cwd).unwrap_or(&path).to_string_lossy();
+        let path = path::one_line(&path);
         if text.len() + path.len() >= limit {
             break;
         }

@@ -17,8 +17,8 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::{Place, Roots};
-use crate::{Options, card, sanitise, walk};
+use crate::path::{self, Place, Roots};
+use crate::{Options, card, file, sanitise, walk};
 
 /// Matching lines that are shown by default, and at most.
 const SHOWN: (u64, u64) = (100, 1_000);
@@ -141,7 +141,12 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
         .build(&arguments.pattern)
         .map_err(|error| Error::Value(format!("the pattern is not a valid regular expression: {error}")))?;
     let glob = arguments.glob.as_ref().map(|glob| walk::Pattern::new(glob, !glob.contains('/'))).transpose()?;
-    let base = place.find(arguments.path.as_deref().unwrap_or("."))?.path;
+    let asked = arguments.path.as_deref().unwrap_or(".");
+    let base = place.find(asked)?.path;
+    if !base.is_dir() {
+        // A pipe or a device is neither waited for nor passed over in silence.
+        file::open(&base, asked)?;
+    }
 
     let context = usize::try_from(context).unwrap_or(0);
     let found = Mutex::new(Found { most, limit, ..Found::default() });
@@ -175,7 +180,7 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     let name = |path: &Path| match &arguments.path {
         Some(asked) if place.is_spill(asked) => asked.clone(),
-        _ => path.strip_prefix(&place.cwd).unwrap_or(path).to_string_lossy().into_owned(),
+        _ => path::one_line(&path.strip_prefix(&place.cwd).unwrap_or(path).to_string_lossy()).into_owned(),
     };
     Ok(output(&found, &name))
 }

@@ -14,7 +14,7 @@ use stele_core::{
 
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::{Place, Roots};
+use crate::path::{self, Place, Roots};
 use crate::{Options, card, walk};
 
 /// Entries that are shown.
@@ -119,6 +119,7 @@ fn list(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
         total += 1;
         let indent = "  ".repeat(entry.depth().saturating_sub(1));
         let name = entry.file_name().to_string_lossy();
+        let name = path::one_line(&name);
         let kind = entry.file_type();
         let line = if kind.is_some_and(|kind| kind.is_dir()) {
             format!("{indent}{name}/\n")

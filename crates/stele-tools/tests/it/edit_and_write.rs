@@ -19,6 +19,19 @@ fn leftovers(folder: &Path) -> Vec<String> {
 }
 
 #[test]
+fn a_name_that_ends_with_a_slash_is_no_file() {
+    let session = Session::new();
+    for name in ["newf/", "a/b/"] {
+        let output = session.call("write", json!({"path": name, "content": "x"}));
+        assert_eq!(code(&output), "tool.value", "{}", output.content);
+        assert!(output.content.contains("names a folder"), "{}", output.content);
+    }
+    assert_eq!(std::fs::read_dir(session.path()).unwrap().count(), 0);
+    session.file("there/a", "");
+    assert_eq!(code(&session.call("write", json!({"path": "there/", "content": "x"}))), "file.folder");
+}
+
+#[test]
 fn links_and_modes_survive_an_edit() {
     let layout: Value = serde_json::from_str(include_str!("cases/links-modes.json")).unwrap();
     let session = Session::new();

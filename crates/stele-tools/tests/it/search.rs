@@ -35,6 +35,26 @@ fn glob_lists_in_a_stable_order_what_git_would_see() {
 }
 
 #[test]
+fn a_name_is_one_line_and_is_read_by_what_is_shown() {
+    let session = Session::new();
+    session.file("two\nlines\u{1b}[31m.txt", "inside\n");
+    let shown = "two\\nlines\\u{1b}[31m.txt";
+    assert_eq!(session.call("glob", json!({"pattern": "*.txt"})).content, format!("{shown}\n[1 file]"));
+    let found = session.call("grep", json!({"pattern": "inside"})).content;
+    assert_eq!(found, format!("{shown}\n1: inside\n[1 match in 1 file]"));
+    assert!(session.call("read", json!({"path": shown})).content.starts_with("1→inside"));
+}
+
+#[test]
+fn a_pipe_is_neither_waited_for_nor_passed_over() {
+    let session = Session::new();
+    let pipe = session.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(code(&session.call("grep", json!({"pattern": "x", "path": "pipe"}))), "file.special");
+    assert_eq!(session.call("grep", json!({"pattern": "x"})).content, "no match");
+}
+
+#[test]
 fn glob_is_capped_with_a_hint() {
     let session = Session::new();
     for number in 0..510 {

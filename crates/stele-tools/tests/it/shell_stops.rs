@@ -130,6 +130,37 @@ fn the_shell_dies_with_its_supervisor() {
 }
 
 #[test]
+fn a_polite_signal_does_not_end_the_supervisor() {
+    let session = Session::new();
+    let command = "for signal in TERM INT HUP QUIT USR1 USR2 ALRM; do kill -$signal $PPID; done; \
+                   sh -c 'kill -TERM $$; echo not reached'; echo $?";
+    let output = session.call("bash", json!({"command": command}));
+    assert_eq!(output.error, None, "{}", output.content);
+    assert!(output.content.contains("143\n[exit 0"), "the command itself hears them: {}", output.content);
+}
+
+#[test]
+fn nothing_outlives_a_supervisor_that_is_killed() {
+    let session = Session::new();
+    let command = "sleep 311 & setsid sleep 312 & (setsid sh -c 'sleep 313 & echo > up' &); \
+                   while [ ! -e up ]; do :; done; kill -KILL $PPID; sleep 314";
+    let output = session.call("bash", json!({"command": command}));
+    assert!(output.content.contains("the supervisor of the command was lost"), "{}", output.content);
+    assert!(output.content.contains("nothing of it is left running"), "{}", output.content);
+    assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_supervisor_that_hangs_is_ended_with_its_command() {
+    let session = Session::new();
+    let command = "setsid sleep 321 & kill -STOP $PPID; sleep 322";
+    let output = session.call("bash", json!({"command": command, "timeout": 1}));
+    assert_eq!(code(&output), "bash.timeout");
+    assert!(output.content.contains("nothing of it is left running"), "{}", output.content);
+    assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+}
+
+#[test]
 fn what_was_left_running_ends_with_the_agent() {
     let session = Session::new();
     let (mut agent, held) = agent(&session, "sleep 300 & disown; exit 0");
