@@ -250,3 +250,32 @@ async fn a_log_that_came_from_a_file_grants_nothing() {
     assert!(!stage.path("made").exists(), "what the file allowed is not allowed here");
     assert_eq!(driver.state().counters().unanswered, 1);
 }
+
+#[tokio::test]
+async fn a_row_that_says_otherwise_than_its_log_is_named() {
+    let stage = Stage::new(Wire::OpenaiChat, Script::new([Say::text("one")]));
+    let mut driver = stage.create();
+    ask(&mut driver, "go").await;
+    let session = driver.session().clone();
+    drop(driver);
+    let store = stage.store();
+    let row = store.session(&session).unwrap();
+    assert!(stele_agent::verify(&store, &session).unwrap().is_clean());
+    let told = stele_store::Summary {
+        updated: row.updated,
+        title: Some("another".to_owned()),
+        model: row.model.clone(),
+        turns: row.turns + 1,
+        steps: row.steps + 2,
+        cost: Some(stele_core::Micros(1)),
+        cwd: "/elsewhere".to_owned(),
+    };
+    let mut writer = store.writer(&session).unwrap();
+    writer.append(&[], stele_store::Durability::Normal, Some(&told)).unwrap();
+    let verified = stele_agent::verify(&store, &session).unwrap();
+    let what: Vec<&str> = verified.row_differs.iter().map(|differs| differs.what).collect();
+    assert_eq!(what, ["cwd", "title", "turns", "steps", "cost"]);
+    let title = &verified.row_differs[1];
+    assert_eq!((title.row.as_str(), title.log.as_str()), ("another", "go"));
+    assert!(!verified.is_clean());
+}

@@ -302,3 +302,43 @@ fn a_schema_that_is_none() {
     says(&Done::of(place.with(&server, ["run", "--output-schema", "schema.json", "x"])), 2, "usage.schema");
     says(&Done::of(place.with(&server, ["run", "--output-schema", "none.json", "x"])), 2, "usage.schema");
 }
+
+#[test]
+fn nothing_waits_for_the_other_end_of_a_pipe() {
+    let fifo = |path: &std::path::Path| {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    };
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    fifo(&place.folder().join("pipe"));
+    says(&Done::of(place.with(&server, ["run", "--output-schema", "pipe", "x"])), 2, "named pipe");
+    says(&Done::of(place.with(&server, ["run", "--output-schema", ".", "x"])), 2, "usage.schema");
+    says(&Done::of(place.with(&server, ["run", "--output-schema", "/dev/zero", "x"])), 2, "a device");
+    says(&Done::of(place.with(&server, ["sessions", "import", "pipe"])), 2, "usage.file");
+    says(&Done::fed(place.with(&server, ["edit", "pipe"]), "s/a/b/"), 1, "named pipe");
+    // Instructions are files; anything else of that name is none.
+    fifo(&place.folder().join("AGENTS.md"));
+    says(&Done::of(place.with(&server, ["run", "x"])), 0, "");
+
+    let place = Place::new();
+    fifo(&place.home().join("config.toml"));
+    says(&Done::of(place.with(&server, ["run", "x"])), 2, "config.unreadable");
+    let place = Place::new();
+    fifo(&place.home().join("data/stele.db"));
+    fifo(&place.home().join("data/proxy/requests.db"));
+    for arguments in [&["run", "x"][..], &["sessions", "list"], &["verify", "--all"], &["proxy", "report"]] {
+        let done = Done::of(place.with(&server, arguments.iter().copied()));
+        assert!(done.code == 2 && done.err.contains("move it away"), "{arguments:?}: {done:?}");
+    }
+}
+
+#[test]
+fn help_of_a_command() {
+    let place = Place::new();
+    let done = Done::of(place.stele(["help", "run"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.contains("Usage: stele run") && done.out.contains("--output-schema"), "{done:?}");
+    says(&Done::of(place.stele(["help", "rnu"])), 2, "stele help run");
+    says(&Done::of(place.stele(["help"])), 0, "");
+}

@@ -161,3 +161,44 @@ fn verify_names_what_is_left_of_a_database_that_lost_its_end() {
     assert!(done.out.contains("DAMAGED"), "{done:?}");
     assert!(!done.out.contains("stele verify") && !done.err.contains("stele verify"), "{done:?}");
 }
+
+#[test]
+fn files_of_long_results_go_with_their_session() {
+    let place = Place::new();
+    let long = Say::call("bash", &json!({"command": "head -c 100000 /dev/zero | tr '\\0' x"}));
+    for _ in 0..2 {
+        let server = server(Script::new([long.clone(), Say::text("Long.")]));
+        assert_eq!(Done::of(place.with(&server, ["run", "--mode", "full", "print"])).code, 0);
+    }
+    let kept = || {
+        let mut names: Vec<_> = std::fs::read_dir(place.home().join("data/spill"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    let mut sessions = place.sessions();
+    sessions.sort();
+    assert_eq!(kept(), sessions);
+    assert_eq!(Done::of(place.stele(["sessions", "rm", &sessions[0]])).code, 0);
+    assert_eq!(kept(), sessions[1..]);
+    // Of a session that another release removed.
+    let stray = "01890000-0000-7000-8000-000000000001";
+    std::fs::create_dir(place.home().join("data/spill").join(stray)).unwrap();
+    let dry = Done::of(place.stele(["sessions", "gc", "--dry-run", "--json"]));
+    assert_eq!((&dry.lines()[0]["spills"], kept().len()), (&json!(1), 2), "{dry:?}");
+    let done = Done::of(place.stele(["sessions", "gc"]));
+    assert!(done.out.contains("1 spill folder"), "{done:?}");
+    assert_eq!(kept(), sessions[1..]);
+}
+
+#[test]
+fn doctor_does_not_praise_a_home_that_cannot_be() {
+    let place = Place::new();
+    std::fs::write(place.home(), "a file").unwrap();
+    let done = Done::of(place.stele(["doctor", "--json"]));
+    let finding = done.lines().into_iter().find(|finding| finding["what"] == "logs").unwrap();
+    assert_eq!((done.code, &finding["health"]), (1, &json!("wrong")), "{done:?}");
+    assert!(finding["says"].as_str().unwrap().starts_with("log.unwritable"), "{finding}");
+}

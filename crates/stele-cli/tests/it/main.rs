@@ -10,6 +10,7 @@ mod endings;
 mod interface;
 mod json;
 mod logs;
+mod moved;
 mod prompts;
 mod proxy;
 mod sessions;

@@ -91,19 +91,40 @@ fn another_model_opens_an_epoch() {
 }
 
 #[test]
-fn a_session_stays_in_its_folder_and_the_way_back_says_so() {
+fn a_session_that_has_nothing_to_do_says_how_to_go_on() {
     let place = Place::new();
-    let server = server(Script::new([Say::text("One."), Say::text("Two.")]));
+    let server = server(Script::new([Say::text("One.")]));
     assert_eq!(Done::of(place.with(&server, ["run", "hi"])).code, 0);
-    let id = place.sessions().remove(0);
-    let done = Done::of(place.with(&server, ["run", "-C", "/", "-r", &id, "x"]));
-    assert_eq!(done.code, 2);
-    assert!(done.err.contains("stays there"), "{done:?}");
-    let mut command = place.with(&server, ["run", "-r", &id, "again"]);
-    command.current_dir("/");
-    let done = Done::of(command);
-    assert_eq!(done.code, 0, "{done:?}");
-    assert!(done.err.contains(&format!("stele run --resume {id}")) && done.err.contains("folder "), "{done:?}");
     let done = Done::of(place.with(&server, ["run", "-c"]));
     assert!(done.err.contains("nothing is owed") && done.err.contains("to go on: "), "{done:?}");
+}
+
+#[test]
+fn a_session_whose_key_is_gone_is_refused_before_anything_is_appended() {
+    let place = Place::new();
+    let server = server(Script::new([Say::text("One.")]));
+    std::fs::create_dir_all(place.home()).unwrap();
+    let config = format!(
+        "[routes.mine]\nwire = \"openai-chat\"\nbase_url = \"{}\"\nmodel = \"m\"\nkey_env = \"MY_KEY\"\n",
+        server.base_url(stele_core::Wire::OpenaiChat)
+    );
+    std::fs::write(place.home().join("config.toml"), config).unwrap();
+    let run = |arguments: &[&str], key: Option<&str>| {
+        let mut command = place.stele(arguments.iter().copied());
+        command.envs(key.map(|key| ("MY_KEY", key)));
+        Done::of(command)
+    };
+    let first = run(&["run", "--json", "hi"], Some("k"));
+    assert_eq!(first.code, 0, "{first:?}");
+    let head = &first.result()["head"];
+    let id = place.sessions().remove(0);
+    for way in [&["run", "--json", "--continue", "x"][..], &["run", "--json", "--fork", &id, "x"]] {
+        let done = run(way, None);
+        assert_eq!((done.code, &done.result()["error"]["code"]), (2, &json!("provider.no_credential")), "{done:?}");
+        assert!(done.err.contains("MY_KEY"), "{done:?}");
+    }
+    // Nothing is owed, so no key is needed to see how it ended.
+    let seen = run(&["run", "--json", "--continue"], None);
+    assert_eq!((seen.code, &seen.result()["head"]), (0, head), "{seen:?}");
+    assert_eq!((place.sessions().len(), server.requests().len()), (1, 1));
 }

@@ -26,10 +26,15 @@ struct Terminal {
 const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 impl Terminal {
-    fn start(mut command: Command) -> Self {
+    fn start(command: Command) -> Self {
+        Self::of_columns(80, command)
+    }
+
+    fn of_columns(columns: u16, mut command: Command) -> Self {
         let screen: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&screen).unwrap();
         unlockpt(&screen).unwrap();
+        resize(&screen, columns);
         let name = ptsname(&screen, Vec::new()).unwrap();
         let side = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         let child = command
@@ -78,8 +83,13 @@ impl Terminal {
     }
 
     fn interrupt(&self) {
-        kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), Signal::INT).unwrap();
+        self.signal(Signal::INT);
     }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), signal).unwrap();
+    }
+
 
     /// Reads to the end; gives the exit code.
     fn end(mut self) -> (i32, String) {
@@ -87,6 +97,12 @@ impl Terminal {
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         (code, std::mem::take(&mut self.seen))
     }
+}
+
+/// Gives a terminal so many columns.
+fn resize(screen: impl std::os::fd::AsFd, columns: u16) {
+    let size = rustix::termios::Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(screen, size).unwrap();
 }
 
 impl Drop for Terminal {
@@ -194,6 +210,55 @@ fn an_interrupt_stops_the_turn_and_another_at_the_prompt_leaves() {
     let (code, seen) = terminal.end();
     assert_eq!(code, 0, "{seen}");
     place.assert_clean();
+}
+
+#[test]
+fn a_polite_end_of_the_program_cancels_the_turn_and_leaves() {
+    for signal in [Signal::TERM, Signal::HUP] {
+        let place = Place::new();
+        let behaviour =
+            Behaviour::from(Say::text("One two three.")).fault(Fault::always(FaultKind::Stall { at: Cut::Events(4) }));
+        let server = server(behaviour);
+        // While a turn runs, that of the first prompt or of a later one.
+        for first in [Some("begin"), None] {
+            let mut terminal = Terminal::start(place.with(&server, first));
+            if first.is_none() {
+                terminal.wait_for("> ");
+                terminal.type_line("begin");
+            }
+            terminal.wait_for("One");
+            terminal.signal(signal);
+            let (code, seen) = terminal.end();
+            assert!(code == 130 && seen.contains("stopped by signal:"), "{code} {seen}");
+            place.assert_clean();
+        }
+        // At the prompt.
+        let mut terminal = Terminal::start(place.with(&server, []));
+        terminal.wait_for("> ");
+        terminal.signal(signal);
+        let (code, seen) = terminal.end();
+        assert_eq!(code, 130, "{seen}");
+        assert_eq!(place.sessions().len(), 2);
+    }
+}
+
+#[test]
+fn the_progress_line_fits_the_terminal() {
+    let place = Place::new();
+    let behaviour = Behaviour::from(Say::text("Done.")).fault(Fault::at(0, 1..=1, FaultKind::Stall { at: Cut::Start }));
+    let server = server(behaviour);
+    let mut terminal = Terminal::of_columns(30, place.with(&server, ["run", "x"]));
+    terminal.wait_for("\u{1b}[K\u{1b}[2mstep 1");
+    terminal.wait_for("\u{1b}[0m");
+    let width = |seen: &str| seen.rsplit("step 1").next().unwrap().replace("\u{1b}[0m", "").chars().count() + 6;
+    assert!(terminal.seen.contains('…') && width(&terminal.seen[..terminal.known]) < 30, "{:?}", terminal.seen);
+    // Narrower than the line that stands there: it has wrapped, and all of it is taken away.
+    resize(&terminal.screen, 20);
+    terminal.wait_for("\u{1b}[1A\u{1b}[J\u{1b}[2mstep 1");
+    terminal.wait_for("\u{1b}[0m");
+    assert!(width(&terminal.seen[..terminal.known]) < 20, "{:?}", terminal.seen);
+    server.release();
+    assert_eq!(terminal.end().0, 0);
 }
 
 #[test]

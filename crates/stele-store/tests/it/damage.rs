@@ -422,3 +422,12 @@ fn of_a_file_that_lost_its_end_the_rest_is_checked() {
     let store = Store::inspect(bed.root()).unwrap().unwrap();
     assert!(!store.check_all().unwrap().is_empty());
 }
+
+#[test]
+fn a_session_that_is_hidden_for_no_reason_is_named() {
+    let (_bed, store, connection) = bed();
+    connection.execute("UPDATE sessions SET hidden = 1", []).unwrap();
+    let faults = store.check_all().unwrap();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!((&faults[0].session, &faults[0].damage), (&Some(id(1)), &Damage::Hidden));
+}
