@@ -105,7 +105,7 @@ pub fn latest(store: &Store, folder: &Path) -> Result<SessionId> {
         let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), 40);
         error = error.hint(match gone {
             true => format!("stele run --resume {}  {title}  (was in {})", row.id, one_line(&row.cwd)),
-            false => format!("stele run -C {} --continue  {title}", one_line(&shell_word(&row.cwd))),
+            false => format!("stele run -C {} --resume {}  {title}", one_line(&shell_word(&row.cwd)), row.id),
         });
     }
     Err(error)
@@ -116,6 +116,17 @@ pub fn latest(store: &Store, folder: &Path) -> Result<SessionId> {
 pub struct Wanted {
     pub mode: Option<Mode>,
     pub model: Option<String>,
+    /// When the key of an existing session's route has to be there.
+    pub key: Key,
+}
+
+impl Wanted {
+    /// What the flags say.
+    pub fn from_flags(flags: &SessionArgs) -> Self {
+        // Another model has its own key, which is looked for where it is chosen.
+        let key = if flags.model.is_some() { Key::Later } else { Key::Now };
+        Self { mode: flags.mode, model: flags.model.clone(), key }
+    }
 }
 
 /// Opens a session. `policy` says what becomes of a turn that is still open in it.
@@ -129,8 +140,7 @@ pub fn open(
 ) -> Result<Conversation> {
     let store = agent.store().clone();
     let by = By::person("cli");
-    // Another model has its own key, which was looked for already.
-    let key = if wanted.model.is_some() { Key::Later } else { Key::Now };
+    let key = wanted.key;
     let (mut driver, from) = match which {
         Which::New => {
             let (route, model) = setup::choose(agent.routes(), wanted.model.as_deref())?;

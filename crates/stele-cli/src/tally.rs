@@ -72,7 +72,15 @@ impl Tally {
 
     /// Takes one record.
     pub fn fold(&mut self, record: &Record) {
-        self.started.get_or_insert(record.ts);
+        // What only sets the stage is no work yet.
+        let sets_the_stage = match &record.event {
+            Event::SessionMoved(_) | Event::ModeSet(_) | Event::ModelSet(_) => true,
+            Event::InboxQueued(queued) => !queued.wake,
+            _ => false,
+        };
+        if !sets_the_stage {
+            self.started.get_or_insert(record.ts);
+        }
         self.ended = Some(record.ts);
         self.account.fold(record);
         match &record.event {

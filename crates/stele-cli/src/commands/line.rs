@@ -52,7 +52,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
         let (ask, questions) = run::asker();
         let tools = setup.tools(Some(ask));
         let agent = setup.agent(routes, Approvals::Person, tools.clone())?;
-        let wanted = Wanted { mode: args.mode, model: args.model.clone() };
+        let wanted = Wanted::from_flags(args);
         let which = Which::from_flags(args, agent.store(), &setup.folder)?;
         if which == Which::New || args.model.is_some() {
             setup.has_key(setup::choose(agent.routes(), args.model.as_deref())?.0)?;

@@ -82,7 +82,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
         }
         let plan = Plan {
             which,
-            wanted: Wanted { mode: args.session.mode, model: args.session.model.clone() },
+            wanted: Wanted::from_flags(&args.session),
             mode: setup.config.mode,
             folder: setup.folder.clone(),
             prompts,

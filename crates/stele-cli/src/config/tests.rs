@@ -349,7 +349,7 @@ fn files_are_read_and_a_projects_is_named_and_left() {
     assert!(read().unwrap_err().to_string().ends_with("config.toml: byte 8 is not UTF-8"));
     std::fs::remove_file(path("home/config.toml")).unwrap();
     std::fs::create_dir(path("home/config.toml")).unwrap();
-    assert!(read().unwrap_err().to_string().ends_with("it is no regular file"));
+    assert!(read().unwrap_err().to_string().ends_with("it is a folder, not a file"));
 }
 
 proptest::proptest! {

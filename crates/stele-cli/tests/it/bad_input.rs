@@ -289,7 +289,7 @@ fn a_folder_that_is_not_there() {
     let id = place.sessions().remove(0);
     let gone = place.folder().with_file_name("moved");
     std::fs::rename(place.folder(), &gone).unwrap();
-    let mut command = place.with(&server, ["run", "--resume", &id, "again"]);
+    let mut command = place.with(&server, ["undo", &id]);
     command.current_dir(&gone);
     says(&Done::of(command), 2, "session.folder_gone");
 }

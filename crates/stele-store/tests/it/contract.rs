@@ -151,7 +151,8 @@ fn the_list_is_by_last_use_and_by_folder() {
     let store = bed.open();
     for (n, cwd, updated) in [(1, "/a", 30), (2, "/b", 20), (3, "/a", 10)] {
         let mut writer = store.create(id(n), start(cwd)).unwrap();
-        writer.append(&[nth(0)], Durability::Normal, Some(&summary(updated, "title"))).unwrap();
+        let told = Summary { cwd: cwd.to_owned(), ..summary(updated, "title") };
+        writer.append(&[nth(0)], Durability::Normal, Some(&told)).unwrap();
     }
     let list = |filter: Filter| store.sessions(&filter).unwrap().into_iter().map(|row| row.id).collect::<Vec<_>>();
     assert_eq!(list(Filter::default()), [id(1), id(2), id(3)]);
