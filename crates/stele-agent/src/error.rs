@@ -39,7 +39,9 @@ pub enum Error {
     )]
     FolderGone(String),
     /// The key of the session's route is not there.
-    #[error("provider.no_credential: route {route} needs a key in {variable}, which is not set; set it, or choose another model with --model")]
+    #[error(
+        "provider.no_credential: route {route} needs a key in {variable}, which is not set; set it, or choose another model with --model"
+    )]
     NoKey {
         /// The route's name.
         route: String,

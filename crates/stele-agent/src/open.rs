@@ -100,12 +100,7 @@ impl Driver {
     ///
     /// # Errors
     /// As for [`Driver::open`]; the session's route is not configured or has no key.
-    pub fn open_with(
-        agent: &Arc<Agent>,
-        session: &SessionId,
-        policy: OpenPolicy,
-        opening: &Opening,
-    ) -> Result<Self> {
+    pub fn open_with(agent: &Arc<Agent>, session: &SessionId, policy: OpenPolicy, opening: &Opening) -> Result<Self> {
         let writer = agent.store().writer(session)?;
         let state = fold(agent.store(), session, None)?;
         let lineage = lineage(agent.store(), session);

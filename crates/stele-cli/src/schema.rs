@@ -25,9 +25,9 @@ impl Schema {
     pub fn read(path: &Path) -> Result<Self> {
         let mut bytes = Vec::new();
         // One byte more than may be there tells that it is too long.
-        given::open(path).and_then(|file| file.take(SCHEMA_MAX as u64 + 1).read_to_end(&mut bytes)).map_err(|error| {
-            CommandError::usage("usage.schema", format!("cannot read the schema {}: {error}", path.display()))
-        })?;
+        given::open(path).and_then(|file| file.take(SCHEMA_MAX as u64 + 1).read_to_end(&mut bytes)).map_err(
+            |error| CommandError::usage("usage.schema", format!("cannot read the schema {}: {error}", path.display())),
+        )?;
         Self::parse(&bytes).map_err(|problem| {
             CommandError::usage("usage.schema", format!("{} is no JSON Schema: {problem}", path.display()))
         })

@@ -229,8 +229,8 @@ impl Client {
                 true => std::fs::read(path),
                 false => Err(std::io::Error::other("it is not a file")),
             });
-            let pem = file
-                .map_err(|error| setup(&format!("STELE_CA_FILE names {shown}, which cannot be read: {error}")))?;
+            let pem =
+                file.map_err(|error| setup(&format!("STELE_CA_FILE names {shown}, which cannot be read: {error}")))?;
             let certificates = reqwest::Certificate::from_pem_bundle(&pem).unwrap_or_default();
             if certificates.is_empty() {
                 return Err(setup(&format!("STELE_CA_FILE names {shown}, which holds no PEM certificate")));

@@ -387,7 +387,21 @@ mod tests {
     /// Runs of what leaves no trace, between what does.
     fn runs() -> impl Strategy<Value = Vec<u8>> {
         let piece = prop::sample::select(
-            [&b"\0"[..], b"\r", b"\x08", b"\x7f", b"\t", b"\n", b"a", b"\xc2\xa9", b"\x1b]", b"\x07", b"\x1b[", b"\xff"].to_vec(),
+            [
+                &b"\0"[..],
+                b"\r",
+                b"\x08",
+                b"\x7f",
+                b"\t",
+                b"\n",
+                b"a",
+                b"\xc2\xa9",
+                b"\x1b]",
+                b"\x07",
+                b"\x1b[",
+                b"\xff",
+            ]
+            .to_vec(),
         );
         let run = (piece, 1usize..12).prop_map(|(piece, times)| piece.repeat(times));
         prop::collection::vec(run, 0..12).prop_map(|runs| runs.concat())

@@ -39,7 +39,10 @@ fn a_session_goes_where_its_project_went_and_keeps_its_prefix() {
 
     let done = inside(&new, place.with(&server, ["run", "--continue", "again"]));
     assert_eq!(done.code, 2, "{done:?}");
-    assert!(done.err.contains("session.none_here") && done.err.contains(&format!("stele run --resume {id}")), "{done:?}");
+    assert!(
+        done.err.contains("session.none_here") && done.err.contains(&format!("stele run --resume {id}")),
+        "{done:?}"
+    );
     assert!(done.err.contains(&format!("(was in {})", old.display())), "{done:?}");
 
     let done = inside(&new, place.with(&server, ["run", "--json", "--resume", &id[..13], "again"]));

@@ -90,7 +90,6 @@ impl Terminal {
         kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), signal).unwrap();
     }
 
-
     /// Reads to the end; gives the exit code.
     fn end(mut self) -> (i32, String) {
         while self.more() {}
