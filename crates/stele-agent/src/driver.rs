@@ -678,6 +678,7 @@ impl Driver {
         let (cwd, workspace) = (self.cwd.clone(), self.workspace.root().to_owned());
         let read_files = Arc::clone(self.state.read_files());
         let shown_files = Arc::clone(self.state.shown_files());
+        let images = self.state.epoch().map(|epoch| epoch.config.images).unwrap_or_default();
         let watch = self.watch(call);
         let session = self.call_session();
         let progress = {
@@ -701,6 +702,7 @@ impl Driver {
                 session,
                 read_files,
                 shown_files,
+                images,
                 watch,
                 cancelled,
                 progress: &progress,
@@ -767,7 +769,7 @@ impl Driver {
             self.append(FileChanged { call, change })?;
         }
         let content = output.logged_content();
-        self.append(ToolResult { call, content, error: output.error, meta: output.meta })?;
+        self.append(ToolResult { call, content, images: output.images, error: output.error, meta: output.meta })?;
         self.follow_cwd()?;
         match output.todo {
             Some(items) => self.append(TodoSet { items }),
@@ -780,6 +782,7 @@ fn failed(call: CallId, error: &ToolError) -> Event {
     ToolResult {
         call,
         content: Text::from(error.message.as_str()),
+        images: Vec::new(),
         error: Some(error.clone()),
         meta: Default::default(),
     }

@@ -297,6 +297,7 @@ mod tests {
             headers: BTreeMap::new(),
             parameters: Parameters::default(),
             marks: Marks::Auto,
+            own_images: None,
             own_price: None,
         }
     }

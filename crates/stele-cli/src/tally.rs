@@ -230,7 +230,7 @@ mod tests {
             |action, added| FileMeta { path: "/a".to_owned(), action, hash: None, added, removed: 1, diff: None };
         let result = |action, added| -> Event {
             let meta = ResultMeta { files: vec![file(action, added)], ..ResultMeta::default() };
-            ToolResult { call: CallId(1), content: "".into(), error: None, meta }.into()
+            ToolResult { call: CallId(1), content: "".into(), images: Vec::new(), error: None, meta }.into()
         };
         let tally =
             fold(vec![result(FileAction::Read, 9), result(FileAction::Created, 3), result(FileAction::Changed, 2)]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::state::State;
 use crate::surface::SurfaceItem;
-use crate::{Block, Hash, Part, ReadFiles, Seq, Span, SurfaceReplaced};
+use crate::{Block, Hash, Image, Part, ReadFiles, Replacement, Seq, Shown, ShownFiles, Span, SurfaceReplaced};
 
 /// What an item of the surface tells beside its content.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,8 +14,19 @@ pub(crate) struct Mark {
     pub(crate) seq: Seq,
     /// Files that it showed or changed, with the hash of their content then; none for a deleted one.
     pub(crate) files: Vec<(PathBuf, Option<Hash>)>,
+    /// What of a file it showed.
+    pub(crate) shown: Option<(PathBuf, Showing)>,
     /// The folder in which it left the session.
     pub(crate) cwd: Option<PathBuf>,
+}
+
+/// How an item showed a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Showing {
+    /// By its lines.
+    Lines(Shown),
+    /// By pointing at an item before.
+    Pointer,
 }
 
 type Placed = (SurfaceItem, Mark);
@@ -41,6 +52,15 @@ impl State {
                 };
             }
         }
+        if let Some((path, showing)) = &mark.shown {
+            let files = Arc::make_mut(&mut self.shown_files);
+            match (showing, files.get_mut(path)) {
+                (Showing::Lines(shown), _) => drop(files.insert(path.clone(), *shown)),
+                (Showing::Pointer, Some(shown)) => shown.pointed = true,
+                // What it pointed at is not on the surface any more.
+                (Showing::Pointer, None) => {}
+            }
+        }
         if mark.cwd.is_some() {
             self.cwd.clone_from(&mark.cwd);
         }
@@ -63,7 +83,13 @@ impl State {
             return;
         }
         let known = |seq: Seq| self.set_aside.contains_key(&seq) || self.marks.iter().any(|mark| mark.seq == seq);
-        if !replaced.spans.iter().flat_map(|span| &span.with).all(|item| known(item.seq)) {
+        let fits = |item: &Replacement| match item {
+            Replacement::Back(item) => known(item.seq),
+            Replacement::Result { result } => {
+                places.iter().any(|place| self.marks[place.clone()].iter().any(|mark| mark.seq == result.seq()))
+            }
+        };
+        if !replaced.spans.iter().flat_map(|span| &span.with).all(fits) {
             return;
         }
         let items = std::mem::take(&mut self.surface);
@@ -77,13 +103,20 @@ impl State {
         for index in order {
             left.extend(items[at..places[index].start].iter_mut().filter_map(Option::take));
             let back = replaced.spans[index].with.iter();
-            left.extend(back.filter_map(|item| self.set_aside.remove(&item.seq)));
+            left.extend(back.filter_map(|item| match item {
+                Replacement::Back(item) => self.set_aside.remove(&item.seq),
+                Replacement::Result { result } => {
+                    let (_, mark) = self.set_aside.remove(&result.seq())?;
+                    // Of a file that it showed nobody knows what is left.
+                    Some((result.item(), Mark { shown: None, ..mark }))
+                }
+            }));
             at = places[index].end;
         }
         left.extend(items[at..].iter_mut().filter_map(Option::take));
         (self.surface, self.marks) = left.into_iter().unzip();
         self.follow_surface();
-        self.cut = true;
+        self.cut = Some(replaced.reason);
     }
 
     fn place(&self, span: &Span) -> Option<std::ops::Range<usize>> {
@@ -95,8 +128,7 @@ impl State {
 
     fn follow_surface(&mut self) {
         self.surface_bytes = self.surface.iter().map(|item| own_bytes(item) + self.argument_bytes(item)).sum();
-        // Of what the model was shown it may have lost the lines: it is shown them again when it asks.
-        self.shown_files = Arc::default();
+        self.shown_files = Arc::new(ShownFiles::new());
         self.read_files = Arc::new(ReadFiles::new());
         self.cwd = None;
         let marks = std::mem::take(&mut self.marks);
@@ -126,6 +158,8 @@ fn own_bytes(item: &SurfaceItem) -> u64 {
                 Block::Call { .. } => 0,
             })
             .sum(),
-        SurfaceItem::Result { content, .. } => content.len() as u64,
+        SurfaceItem::Result { content, images, .. } => {
+            content.len() as u64 + images.iter().map(Image::prompt_bytes).sum::<u64>()
+        }
     }
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Verdict;
 use crate::limits::TurnLimits;
 use crate::{
-    CallId, Config, Content, Effects, Failure, Hash, ItemId, JobId, Millis, Price, Seq, SessionId, Text, ToolError,
-    Usage, Wire, Zone,
+    CallId, Config, Content, Effects, Failure, Hash, Image, ItemId, JobId, Millis, Price, Seq, SessionId, Text,
+    ToolError, Usage, Wire, Zone,
 };
 
 /// Declares the enum of events with its kinds, and what is the same for each of them.
@@ -571,6 +571,9 @@ pub struct ToolResult {
     pub call: CallId,
     /// What the model reads; a fixed text stands for nothing when the request is built.
     pub content: Text,
+    /// What the model sees beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
     /// Set when the call did not do what was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
@@ -581,6 +584,9 @@ pub struct ToolResult {
 impl Texts for ToolResult {
     fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
         visit(&mut self.content);
+        for image in &mut self.images {
+            visit(&mut image.data);
+        }
         for file in &mut self.meta.files {
             if let Some(diff) = &mut file.diff {
                 visit(diff);
@@ -748,6 +754,14 @@ pub struct ReadMeta {
     /// True when a pointer to what had been shown before stands for the lines.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unchanged: bool,
+    /// Bytes that the pointer kept from being sent again.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub saved: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // the shape serde asks for
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// `epoch/opened`
@@ -791,6 +805,8 @@ pub enum EpochReason {
     },
     /// A turn was taken back, or done again.
     Undo,
+    /// The provider refused the history as it was.
+    Repair,
 }
 
 impl EpochReason {
@@ -802,6 +818,7 @@ impl EpochReason {
             Self::ModelChanged => "model_changed",
             Self::ResumeDrift { .. } => "resume_drift",
             Self::Undo => "undo",
+            Self::Repair => "repair",
         }
     }
 }
@@ -1044,7 +1061,18 @@ pub struct SurfaceReplaced {
     /// Stretches of the surface, which do not overlap.
     pub spans: Vec<Span>,
 }
-impl Texts for SurfaceReplaced {}
+impl Texts for SurfaceReplaced {
+    fn texts(&mut self, visit: &mut dyn FnMut(&mut Text)) {
+        for item in self.spans.iter_mut().flat_map(|span| &mut span.with) {
+            if let Replacement::Result { result } = item {
+                visit(&mut result.content);
+                for image in &mut result.images {
+                    visit(&mut image.data);
+                }
+            }
+        }
+    }
+}
 
 /// Why a part of the surface was replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -1054,6 +1082,8 @@ pub enum CutReason {
     Undo,
     /// A turn that was taken back was done again.
     Redo,
+    /// The provider refused the history as it was.
+    Repair,
 }
 
 /// A stretch of the surface and what stands there from now on.
@@ -1063,7 +1093,7 @@ pub struct Span {
     #[serde(flatten)]
     pub range: Option<SpanRange>,
     /// What takes its place, in order.
-    pub with: Vec<ItemRef>,
+    pub with: Vec<Replacement>,
 }
 
 /// Items of the surface, by the records that they are.
@@ -1073,6 +1103,36 @@ pub struct SpanRange {
     pub first: Seq,
     /// The last one.
     pub last: Seq,
+}
+
+/// What stands on the surface from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Replacement {
+    /// An item that was there before.
+    Back(ItemRef),
+    /// A result as it reads from now on.
+    Result {
+        /// The result.
+        result: ResultStub,
+    },
+}
+
+/// A result as it reads from now on: it keeps its call and its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ResultStub {
+    /// The record whose place it takes; it is among the replaced items.
+    pub of: Seq,
+    /// The call.
+    pub call: CallId,
+    /// What the model reads.
+    pub content: Text,
+    /// Set when the call did not do what was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolError>,
+    /// What the model sees beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Image>,
 }
 
 /// An item that was on the surface before.

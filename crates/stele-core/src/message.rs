@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::CallId;
+use crate::{CallId, Image};
 
 /// One closed message: once sent, nothing is ever added to it. Roles alternate.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,8 @@ pub enum UserBlock {
         text: Arc<str>,
         /// True when the call did not do what was asked.
         error: bool,
+        /// What is shown beside the text; none with an error, and none on a route that takes none.
+        images: Vec<Image>,
     },
 }
 

@@ -6,9 +6,9 @@
 use crate::limits::{self, LimitKind};
 use crate::state::{CallStage, Phase, State, Step, StepCall, Turn, Waiting};
 use crate::{
-    ApprovalAsked, Block, By, CallId, Effects, EndReason, EpochReason, Event, InboxClaimed, InboxRemoved, LimitNear,
-    LimitReached, Micros, Millis, Part, RemovedWhy, Source, StepEnded, StepStarted, Stop, Target, Text, ToolError,
-    ToolErrorClass, ToolResult, TurnCancel, TurnEnded, TurnStarted, UserMessage, Verdict, retry,
+    ApprovalAsked, Block, By, CallId, CutReason, Effects, EndReason, EpochReason, Event, InboxClaimed, InboxRemoved,
+    LimitNear, LimitReached, Micros, Millis, Part, RemovedWhy, Source, StepEnded, StepStarted, Stop, Target, Text,
+    ToolError, ToolErrorClass, ToolResult, TurnCancel, TurnEnded, TurnStarted, UserMessage, Verdict, repair, retry,
 };
 
 /// Who cancels a turn that ran out of time.
@@ -162,8 +162,10 @@ fn between_steps(state: &State, turn: &Turn) -> Vec<Action> {
 /// Why a new epoch must open before the next request, if it must.
 fn epoch_reason(state: &State) -> Option<EpochReason> {
     let Some(epoch) = &state.epoch else { return Some(EpochReason::Initial) };
-    if state.cut {
-        return Some(EpochReason::Undo);
+    match state.cut {
+        Some(CutReason::Undo | CutReason::Redo) => return Some(EpochReason::Undo),
+        Some(CutReason::Repair) => return Some(EpochReason::Repair),
+        None => {}
     }
     let chosen = state.model.as_ref()?;
     let config = &epoch.config;
@@ -180,10 +182,17 @@ fn open_step(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {
     match &step.phase {
         Phase::Composing => vec![Action::Send { step: number, attempt: 1, not_before: None }],
         Phase::Sending { attempt } => vec![Action::Send { step: number, attempt: *attempt, not_before: None }],
+        // What is sent after a repair opens an epoch.
+        Phase::Backoff { .. } if state.cut.is_some() => vec![Action::Compose { reason: EpochReason::Repair }],
         Phase::Backoff { attempt, at } => {
             vec![Action::Send { step: number, attempt: *attempt, not_before: Some(*at) }]
         }
         Phase::Failed { attempt, failure } => {
+            if !step.repaired
+                && let Some(cut) = repair::images(state, failure)
+            {
+                return append(cut);
+            }
             let failed = step.failed + step.failed_after_output;
             match retry::next(failure, failed, step.failed_after_output, 0) {
                 Some(_) => vec![Action::Backoff { step: number, attempt: *attempt }],
@@ -398,6 +407,7 @@ fn result_error(call: CallId, code: &str, class: ToolErrorClass, message: &str) 
     ToolResult {
         call,
         content: Text::from(message),
+        images: Vec::new(),
         error: Some(ToolError::new(code, class, "")),
         meta: crate::ResultMeta::default(),
     }

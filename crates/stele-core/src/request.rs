@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::Message;
+use crate::{ImageInput, Message};
 
 /// A protocol that a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -136,6 +136,9 @@ pub struct Config {
     /// Facts about the endpoint's way to speak `openai-chat`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<Dialect>,
+    /// Whether images are sent.
+    #[serde(default, skip_serializing_if = "ImageInput::is_noted")]
+    pub images: ImageInput,
     /// Headers without secrets that the route adds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,

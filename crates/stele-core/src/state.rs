@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cut::Mark;
+use crate::cut::{Mark, Showing};
 use crate::limits::TurnLimits;
 use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
     Account, ApprovalOutcome, Block, CallId, Config, Coverage, CutReason, Effects, EndReason, EpochOpened, Event,
     Failure, FileAction, FileMeta, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
-    Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Request, Seq,
-    SessionStarted, Shown, ShownFiles, Source, Span, SpanRange, Stop, SurfaceReplaced, SystemBlock, TodoItem,
-    ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
+    Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Replacement,
+    Request, Seq, SessionStarted, Shown, ShownFiles, Source, Span, SpanRange, Stop, SurfaceReplaced, SystemBlock,
+    TodoItem, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
 
 /// The state of a session after some prefix of its log.
@@ -27,8 +27,8 @@ pub struct State {
     pub(crate) marks: Vec<Mark>,
     /// Items that an undo took from the surface, as long as they can come back.
     pub(crate) set_aside: BTreeMap<Seq, (SurfaceItem, Mark)>,
-    /// True when the surface was cut since the last epoch opened.
-    pub(crate) cut: bool,
+    /// Why the surface was cut last, if it was since the last epoch opened.
+    pub(crate) cut: Option<CutReason>,
     pub(crate) history: History,
     pub(crate) surface_bytes: u64,
     pub(crate) calls: BTreeMap<CallId, CallRecord>,
@@ -132,6 +132,8 @@ pub struct Step {
     pub phase: Phase,
     /// Attempts that failed before any output.
     pub failed: u32,
+    /// True when its request was refused and the history was repaired.
+    pub repaired: bool,
     /// Attempts that failed after some output.
     pub failed_after_output: u32,
     /// Its calls, in the model's order.
@@ -373,7 +375,15 @@ impl State {
             Event::ModeSet(set) => self.mode = set.mode,
             Event::ModelSet(set) => self.model = Some(set.clone()),
             Event::TodoSet(set) => self.todo.clone_from(&set.items),
-            Event::SurfaceReplaced(replaced) => self.cut(replaced),
+            Event::SurfaceReplaced(replaced) => {
+                self.cut(replaced);
+                if let (CutReason::Repair, Some(step)) = (replaced.reason, &mut self.step)
+                    && let Phase::Failed { attempt, .. } = step.phase
+                {
+                    step.repaired = true;
+                    step.phase = Phase::Backoff { attempt: attempt + 1, at: record.ts };
+                }
+            }
             Event::FileChanged(changed) => self.history.changed(changed),
             Event::UndoApplied(applied) => {
                 let range = self.history.done().last().and_then(|last| last.range);
@@ -381,19 +391,6 @@ impl State {
                 self.history.undo(applied, &self.todo, items.unwrap_or_default());
             }
             Event::RedoApplied(applied) => self.history.redo(applied),
-        }
-    }
-
-    /// Notes which lines of a file the model sees.
-    fn show(&mut self, file: &FileMeta, read: &ReadMeta) {
-        let Some(hash) = file.hash else { return };
-        let files = Arc::make_mut(&mut self.shown_files);
-        match files.get_mut(std::path::Path::new(&file.path)) {
-            Some(shown) if read.unchanged => shown.pointed = true,
-            _ => {
-                let shown = Shown { hash, offset: read.offset, lines: read.lines, pointed: false };
-                files.insert(PathBuf::from(&file.path), shown);
-            }
         }
     }
 
@@ -417,6 +414,7 @@ impl State {
             number: self.counters.steps,
             phase: Phase::Composing,
             failed: 0,
+            repaired: false,
             failed_after_output: 0,
             calls: Vec::new(),
         });
@@ -497,16 +495,21 @@ impl State {
                 turn.repeats.push(call, before.unwrap_or_else(|| result.content.clone()));
             }
         }
-        if let (Some(read), [file]) = (&result.meta.read, result.meta.files.as_slice()) {
-            self.show(file, read);
-        }
         self.tell_of(&result.meta.jobs);
         let tool = self.calls.get(&result.call).map_or("a tool", |record| record.name.as_str());
         self.history.result(result, tool);
         let files = result.meta.files.iter().map(|file| (PathBuf::from(&file.path), file.hash)).collect();
-        let mark = Mark { files, cwd: result.meta.cwd.as_ref().map(PathBuf::from), ..Mark::default() };
-        let item =
-            SurfaceItem::Result { call: result.call, content: result.content.clone(), error: result.error.clone() };
+        let shown = match (&result.meta.read, result.meta.files.as_slice()) {
+            (Some(read), [file]) => showing(file, read),
+            _ => None,
+        };
+        let mark = Mark { files, shown, cwd: result.meta.cwd.as_ref().map(PathBuf::from), ..Mark::default() };
+        let item = SurfaceItem::Result {
+            call: result.call,
+            content: result.content.clone(),
+            error: result.error.clone(),
+            images: result.images.clone(),
+        };
         self.push(item, mark);
     }
 
@@ -523,7 +526,7 @@ impl State {
         }
         let header_bytes = opened.segments.iter().map(|segment| segment.text.len() as u64).sum();
         let before = self.epoch.take().and_then(|epoch| epoch.sent.or(epoch.before));
-        self.cut = false;
+        self.cut = None;
         self.epoch = Some(Epoch {
             n: opened.n,
             header,
@@ -570,6 +573,13 @@ impl State {
     fn call_mut(&mut self, call: CallId) -> Option<&mut StepCall> {
         self.step.as_mut()?.calls.iter_mut().find(|own| own.call == call)
     }
+}
+
+/// Which lines of a file a result shows.
+fn showing(file: &FileMeta, read: &ReadMeta) -> Option<(PathBuf, Showing)> {
+    let hash = file.hash?;
+    let lines = Shown { hash, offset: read.offset, lines: read.lines, pointed: false };
+    Some((PathBuf::from(&file.path), if read.unchanged { Showing::Pointer } else { Showing::Lines(lines) }))
 }
 
 /// What others may ask of the state.
@@ -712,7 +722,7 @@ impl State {
     #[must_use]
     pub fn redo_cut(&self) -> Option<SurfaceReplaced> {
         let undone = self.history.undone().last()?;
-        let with: Vec<ItemRef> = undone.items.iter().map(|seq| ItemRef { seq: *seq }).collect();
+        let with: Vec<Replacement> = undone.items.iter().map(|seq| Replacement::Back(ItemRef { seq: *seq })).collect();
         if with.is_empty() {
             return None;
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::{
-    AssistantBlock, AssistantTurn, Block, CallId, Config, Message, Part, Producer, Text, ToolError, UserBlock, Wire,
-    repair_surrogates,
+    AssistantBlock, AssistantTurn, Block, CallId, Config, Image, ImageInput, Message, Part, Producer, Text, ToolError,
+    UserBlock, Wire, repair_surrogates,
 };
 
 /// Revision of these rules, logged with each epoch.
@@ -20,6 +20,9 @@ pub const RESULT_EMPTY: &str = "(no output)";
 pub const ANSWER_MISSING: &str = "(interrupted)";
 /// What stands between two answers without anything from the user.
 pub const USER_MISSING: &str = "(continue)";
+
+/// Why an image is left out.
+const IMAGES_NOT_TAKEN: &str = "this model is sent no images";
 
 /// What stands for a tool's name that no provider takes back.
 pub const NAME_UNSENDABLE: &str = "unknown_tool";
@@ -54,6 +57,8 @@ pub enum SurfaceItem {
         content: Text,
         /// How it failed, if it did.
         error: Option<ToolError>,
+        /// What is shown beside it.
+        images: Vec<Image>,
     },
 }
 
@@ -89,8 +94,12 @@ pub fn derive(
                 let texts = parts.iter().map(|Part::Text { text }| text.shared());
                 deriver.open.texts.extend(texts.filter(|text| !text.trim().is_empty()));
             }
-            SurfaceItem::Result { call, content, error } => {
-                deriver.open.results.entry(*call).or_insert_with(|| (content.shared(), error.is_some()));
+            SurfaceItem::Result { call, content, error, images } => {
+                deriver.open.results.entry(*call).or_insert_with(|| Answered {
+                    text: content.shared(),
+                    error: error.is_some(),
+                    images,
+                });
             }
             SurfaceItem::Assistant { producer, content, interrupted } => {
                 deriver.close_user();
@@ -106,14 +115,21 @@ pub fn derive(
 
 /// What has come in since the last answer.
 #[derive(Default)]
-struct UserGroup {
+struct UserGroup<'a> {
     /// The calls of the last answer, in order.
     expected: Vec<CallId>,
-    results: BTreeMap<CallId, (Arc<str>, bool)>,
+    results: BTreeMap<CallId, Answered<'a>>,
     texts: Vec<Arc<str>>,
 }
 
-impl UserGroup {
+/// A result that has come in.
+struct Answered<'a> {
+    text: Arc<str>,
+    error: bool,
+    images: &'a [Image],
+}
+
+impl UserGroup<'_> {
     fn is_empty(&self) -> bool {
         self.expected.is_empty() && self.texts.is_empty()
     }
@@ -123,7 +139,7 @@ struct Deriver<'a> {
     calls: &'a BTreeMap<CallId, CallRecord>,
     config: &'a Config,
     messages: Vec<Message>,
-    open: UserGroup,
+    open: UserGroup<'a>,
     /// True when the message before the first one derived here is the user's and was sent already.
     user_sent: bool,
 }
@@ -134,7 +150,15 @@ impl Deriver<'_> {
         let mut blocks = Vec::with_capacity(group.expected.len() + group.texts.len());
         for call in group.expected {
             let Some(record) = self.calls.get(&call) else { continue };
-            let (text, error) = group.results.remove(&call).unwrap_or_else(|| (Arc::from(RESULT_MISSING), true));
+            let missing = || Answered { text: Arc::from(RESULT_MISSING), error: true, images: &[] };
+            let Answered { mut text, error, images } = group.results.remove(&call).unwrap_or_else(missing);
+            // An error may be text only (Anthropic, tool results, 2026-11).
+            let sent = self.config.images == ImageInput::Sent && !error;
+            if !sent {
+                for image in images {
+                    text = format!("{text}\n{}", image.note(IMAGES_NOT_TAKEN)).into();
+                }
+            }
             let text = if text.is_empty() { Arc::from(RESULT_EMPTY) } else { text };
             blocks.push(UserBlock::Result {
                 call,
@@ -142,6 +166,7 @@ impl Deriver<'_> {
                 name: sendable(&record.name).unwrap_or(NAME_UNSENDABLE).to_owned(),
                 text,
                 error,
+                images: if sent { images.to_vec() } else { Vec::new() },
             });
         }
         blocks.extend(group.texts.into_iter().map(UserBlock::Text));

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    CallCard, CallId, FileChange, Hash, JobId, JobMeta, ResultCard, ResultMeta, SessionId, Subject, Text, TodoItem,
+    CallCard, CallId, FileChange, Hash, Image, ImageInput, JobId, JobMeta, ResultCard, ResultMeta, SessionId, Subject,
+    Text, TodoItem,
 };
 
 /// A boxed future.
@@ -106,6 +107,8 @@ pub struct Invocation<'a> {
     pub read_files: Arc<ReadFiles>,
     /// What the model still sees of files.
     pub shown_files: Arc<ShownFiles>,
+    /// Whether the model is sent images.
+    pub images: ImageInput,
     /// Where a body whose effects nobody knows beforehand looks for them.
     pub watch: Watch,
     /// Ends when the call is cancelled.
@@ -150,6 +153,8 @@ pub struct JobNotice {
 pub struct ToolOutput {
     /// What the model reads.
     pub content: String,
+    /// What the model sees beside it.
+    pub images: Vec<Image>,
     /// Set when the call did not do what was asked.
     pub error: Option<ToolError>,
     /// Facts for people, cards and the fold.

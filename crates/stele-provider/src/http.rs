@@ -355,6 +355,7 @@ mod tests {
             parameters: Default::default(),
             cache: Default::default(),
             dialect: None,
+            images: Default::default(),
             headers: Default::default(),
         }
     }

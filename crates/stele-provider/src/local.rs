@@ -39,6 +39,7 @@ impl Found {
             headers: BTreeMap::new(),
             parameters: Parameters::default(),
             marks: Marks::Auto,
+            own_images: None,
             own_price: None,
         })
     }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use stele_core::{CacheMarks, Config, DERIVE_REV, Dialect, Failure, FailureCode, Parameters, Price, SessionId, Wire};
+use stele_core::{
+    CacheMarks, Config, DERIVE_REV, Dialect, Failure, FailureCode, ImageInput, Parameters, Price, SessionId, Wire,
+};
 
 use crate::local::Found;
 use crate::{Secret, catalogue, http};
@@ -90,6 +92,9 @@ pub struct RouteConfig {
     pub parameters: Parameters,
     /// Prompt caching.
     pub cache: CacheConfig,
+    /// Whether the model is sent images; what `models.toml` says of it when absent, and none to a model of which
+    /// nothing is known.
+    pub images: Option<bool>,
     /// What it costs, in millionths of a dollar for a million tokens, instead of the list price.
     pub price: Option<Price>,
 }
@@ -141,6 +146,8 @@ pub struct Route {
     pub parameters: Parameters,
     /// Whether cache marks are sent.
     pub marks: Marks,
+    /// What the user says about images.
+    pub own_images: Option<bool>,
     /// A price of the user's own.
     pub own_price: Option<Price>,
 }
@@ -278,6 +285,7 @@ fn environment(set: &Lookup<'_>) -> Result<Option<Route>, RouteError> {
         headers: BTreeMap::new(),
         parameters: Parameters::default(),
         marks: Marks::Auto,
+        own_images: None,
         own_price: None,
     };
     check(route, "STELE_BASE_URL").map(Some)
@@ -312,6 +320,7 @@ fn from_config(name: &str, config: &RouteConfig, set: &Lookup<'_>) -> Result<Rou
         headers: config.headers.clone(),
         parameters: config.parameters.clone(),
         marks: config.cache.marks,
+        own_images: config.images,
         own_price: config.price,
     };
     check(route, &place)
@@ -330,6 +339,7 @@ fn from_vendor(vendor: &Vendor, set: &Lookup<'_>) -> Result<Option<Route>, Route
         headers: BTreeMap::new(),
         parameters: Parameters::default(),
         marks: Marks::Auto,
+        own_images: None,
         own_price: None,
     };
     check(route, vendor.base_url_env.as_deref().unwrap_or(&vendor.name)).map(Some)
@@ -368,6 +378,7 @@ impl Route {
             parameters.max_output_tokens = Some(known.map_or(MAX_OUTPUT_UNKNOWN, |most| most.min(MAX_OUTPUT_DEFAULT)));
         }
         let marks = self.marks == Marks::Auto;
+        let dialect = (self.wire == Wire::OpenaiChat).then(|| dialect(&self.base_url));
         Config {
             route: self.name.clone(),
             wire: self.wire,
@@ -377,9 +388,19 @@ impl Route {
             derive_rev: DERIVE_REV,
             parameters,
             cache: CacheMarks { marks, key: (marks && self.takes_cache_key()).then(|| lineage.to_string()) },
-            dialect: (self.wire == Wire::OpenaiChat).then(|| dialect(&self.base_url)),
+            images: self.images(dialect.as_ref()),
+            dialect,
             headers: self.headers.clone(),
         }
+    }
+
+    /// Whether the model is sent images. In `openai-chat` they come in a user's message after the results, since
+    /// results are text there (OpenAI, Chat Completions, 2026-11): not where no such message may follow.
+    fn images(&self, dialect: Option<&Dialect>) -> ImageInput {
+        let known = || catalogue::model(&self.model).and_then(|model| model.images);
+        let takes = self.own_images.or_else(known).unwrap_or(false);
+        let placed = dialect.is_none_or(|dialect| dialect.user_after_tool);
+        if takes && placed { ImageInput::Sent } else { ImageInput::Noted }
     }
 
     /// OpenAI's own host documents `prompt_cache_key` on both of its wires (Prompt caching, 2026-11);

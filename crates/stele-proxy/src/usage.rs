@@ -39,6 +39,7 @@ impl UsageReader {
             parameters: Default::default(),
             cache: Default::default(),
             dialect: (wire == Wire::OpenaiChat).then(|| stele_provider::dialect(base_url)),
+            images: Default::default(),
             headers: Default::default(),
         };
         Self {

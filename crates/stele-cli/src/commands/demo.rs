@@ -114,6 +114,7 @@ fn route(server: &Server) -> Route {
         headers: BTreeMap::new(),
         parameters: Parameters::default(),
         marks: Marks::Auto,
+        own_images: None,
         own_price: None,
     }
 }

@@ -78,6 +78,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("parameters.top_p", "nucleus sampling"),
     ("parameters.effort", "how hard the model should think, in the vendor's words"),
     ("cache.marks", "whether the wire's cache marks are sent: auto, off"),
+    ("images", "whether the model is sent images; else what is known of the model"),
     ("price.input", "millionths of a dollar for a million tokens"),
     ("price.output", "millionths of a dollar for a million tokens"),
     ("price.cache_read", "millionths of a dollar for a million tokens"),

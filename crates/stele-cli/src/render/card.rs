@@ -196,7 +196,8 @@ mod tests {
     use super::*;
 
     fn check(meta: ResultMeta, content: &str, expect: &str, below: &[&str]) {
-        let result = ToolResult { call: CallId(1), content: Text::from(content), error: None, meta };
+        let result =
+            ToolResult { call: CallId(1), content: Text::from(content), images: Vec::new(), error: None, meta };
         let (words, lines) = super::result(&result, Path::new("/work"), Style::Plain);
         assert_eq!((words.as_str(), lines), (expect, below.iter().map(ToString::to_string).collect()));
     }
@@ -216,7 +217,7 @@ mod tests {
     fn searches_reads_and_edits() {
         let search = Some(SearchMeta { matches: 2, total: 5, truncated: true });
         check(ResultMeta { search, ..ResultMeta::default() }, "", "5 matches, 2 shown", &[]);
-        let read = Some(ReadMeta { offset: 1, lines: 10, total: 40, unchanged: false });
+        let read = Some(ReadMeta { offset: 1, lines: 10, total: 40, ..ReadMeta::default() });
         check(ResultMeta { read, ..ResultMeta::default() }, "", "10 lines of 40", &[]);
         let file = FileMeta {
             path: "/work/a".to_owned(),
@@ -235,12 +236,24 @@ mod tests {
     fn errors_are_one_line_with_their_code() {
         let error = ToolError::new("edit.ambiguous", ToolErrorClass::Argument, "");
         let content = Text::from("edit.ambiguous: two places\nfit");
-        let result = ToolResult { call: CallId(1), content, error: Some(error), meta: ResultMeta::default() };
+        let result = ToolResult {
+            call: CallId(1),
+            content,
+            images: Vec::new(),
+            error: Some(error),
+            meta: ResultMeta::default(),
+        };
         let (words, _) = super::result(&result, Path::new("/"), Style::Plain);
         assert_eq!(words, "edit.ambiguous: two places fit");
         let error = ToolError::new("tool.outcome_unknown", ToolErrorClass::OutcomeUnknown, "");
         let content = Text::from("outcome_unknown: look at it");
-        let result = ToolResult { call: CallId(1), content, error: Some(error), meta: ResultMeta::default() };
+        let result = ToolResult {
+            call: CallId(1),
+            content,
+            images: Vec::new(),
+            error: Some(error),
+            meta: ResultMeta::default(),
+        };
         assert_eq!(super::result(&result, Path::new("/"), Style::Plain).0, "tool.outcome_unknown: look at it");
     }
 

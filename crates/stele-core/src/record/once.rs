@@ -106,7 +106,8 @@ mod tests {
 
     fn record(text: &str) -> String {
         let error = Some(ToolError::new("a.code", ToolErrorClass::Argument, ""));
-        let event = ToolResult { call: CallId(3), content: text.into(), error, meta: Default::default() };
+        let event =
+            ToolResult { call: CallId(3), content: text.into(), images: Vec::new(), error, meta: Default::default() };
         let mut record = Record { seq: Seq(7), ts: Millis(12), turn: Some(1), step: None, event: event.into() };
         record.encode().unwrap().bytes
     }

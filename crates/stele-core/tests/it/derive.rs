@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use stele_core::{
-    AssistantBlock, Block, CallId, CallRecord, Config, Message, Part, Producer, RESULT_MISSING, SurfaceItem, Text,
-    UserBlock, Wire, derive,
+    AssistantBlock, Block, CallId, CallRecord, Config, ImageInput, Message, Part, Producer, RESULT_MISSING,
+    SurfaceItem, Text, ToolError, ToolErrorClass, UserBlock, Wire, derive,
 };
 
-use crate::world::config;
+use crate::world::{config, image};
 
 /// What every provider asks of a history.
 pub fn assert_acceptable(messages: &[Message]) {
@@ -91,7 +91,7 @@ fn call(n: u64) -> Block {
 }
 
 fn result(n: u64, content: &str) -> SurfaceItem {
-    SurfaceItem::Result { call: CallId(n), content: content.into(), error: None }
+    SurfaceItem::Result { call: CallId(n), content: content.into(), error: None, images: Vec::new() }
 }
 
 fn calls() -> BTreeMap<CallId, CallRecord> {
@@ -164,6 +164,25 @@ fn lone_surrogates_in_arguments_are_repaired_when_deriving() {
     let messages = derive(&[user("x"), assistant("m", vec![call(1)], false)], 0, &calls, &anthropic("m"));
     assert!(format!("{messages:?}").contains("ufffd"));
     assert!(!format!("{messages:?}").contains("ud99c"));
+}
+
+#[test]
+fn a_route_that_takes_no_images_and_an_error_get_a_note_in_their_place() {
+    let looked = |error: Option<ToolError>| {
+        let result = SurfaceItem::Result { call: CallId(2), content: "a.png".into(), error, images: vec![image(7)] };
+        [user("look"), assistant("m", vec![call(2)], false), result]
+    };
+    let told = |surface: &[SurfaceItem], images: ImageInput| {
+        let messages = derive(surface, 0, &calls(), &Config { images, ..anthropic("m") });
+        let Message::User(blocks) = &messages[2] else { panic!("{messages:?}") };
+        let UserBlock::Result { text, images, .. } = &blocks[0] else { panic!("{blocks:?}") };
+        (text.to_string(), images.clone())
+    };
+    assert_eq!(told(&looked(None), ImageInput::Sent), ("a.png".to_owned(), vec![image(7)]));
+    let note = "a.png\n[image left out (image/png, 640 × 480 px): this model is sent no images]".to_owned();
+    assert_eq!(told(&looked(None), ImageInput::Noted), (note.clone(), Vec::new()));
+    let error = ToolError::new("x", ToolErrorClass::Transient, "");
+    assert_eq!(told(&looked(Some(error)), ImageInput::Sent).1, []);
 }
 
 fn item() -> impl Strategy<Value = SurfaceItem> {

@@ -1,13 +1,17 @@
 //! Laws of fold and owed over recorded logs.
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
 use proptest::prelude::*;
 use stele_core::{
-    CallStage, CutReason, Effects, Event, ItemRef, Seq, Span, SpanRange, State, SurfaceReplaced, Target, TurnCancel,
-    close,
+    Action, Block, CallId, CallStage, CutReason, Effects, EndReason, EpochReason, Event, Failure, FailureCode,
+    FileAction, FileMeta, Hash, Image, ItemRef, Message, Phase, ReadMeta, Replacement, RequestFailed, ResultMeta, Seq,
+    Span, SpanRange, State, SurfaceReplaced, Target, ToolResult, TurnCancel, UserBlock, close, owed,
 };
 
 use crate::derive::assert_acceptable;
-use crate::world::{Run, World};
+use crate::world::{Run, World, image};
 
 fn recorded(seed: u64, prompts: usize) -> Run {
     let world = World { seed };
@@ -47,6 +51,13 @@ fn moved(seed: u64, moves: &[Move]) -> Run {
 
 fn kinds(run: &Run) -> Vec<&'static str> {
     run.log.iter().map(|record| record.event.kind()).collect()
+}
+
+/// True when a request was refused for an image.
+fn repaired(run: &Run) -> bool {
+    run.log
+        .iter()
+        .any(|record| matches!(&record.event, Event::SurfaceReplaced(replaced) if replaced.reason == CutReason::Repair))
 }
 
 proptest! {
@@ -118,6 +129,7 @@ proptest! {
             run.prompt(&format!("prompt {n}"), Target::NextTurn);
             run.drive(world);
         }
+        prop_assume!(!repaired(&run));
         let mut state = State::new();
         for record in &run.log {
             if matches!(record.event, Event::RequestSent(_)) && state.surface_len() > done {
@@ -152,6 +164,8 @@ proptest! {
         run.prompt("another", Target::NextTurn);
         run.drive(World { seed });
         prop_assert!(!run.redo(), "a new turn ends what can be done again");
+        // An image that was refused does not come back with an undo.
+        prop_assume!(!repaired(&run));
         let straight = recorded(seed, turns - 1).state.messages(0);
         prop_assert!(run.state.messages(0).starts_with(&straight));
     }
@@ -195,13 +209,36 @@ proptest! {
         let mut run = recorded(seed, 2);
         let spans = spans.into_iter().map(|(first, last, with)| Span {
             range: Some(SpanRange { first: Seq(first), last: Seq(last) }),
-            with: with.into_iter().map(|seq| ItemRef { seq: Seq(seq) }).collect(),
+            with: with.into_iter().map(|seq| Replacement::Back(ItemRef { seq: Seq(seq) })).collect(),
         });
         run.append(SurfaceReplaced { reason: CutReason::Undo, spans: spans.collect() });
         assert_acceptable(&run.state.messages(0));
         run.prompt("another", Target::NextTurn);
         run.drive(World { seed });
         assert_acceptable(&run.state.messages(0));
+    }
+
+    #[test]
+    fn a_refused_image_is_noted_once_a_step_and_in_a_new_epoch(seed: u64) {
+        let run = recorded(seed, 3);
+        let mut state = State::new();
+        let mut repairs = BTreeMap::new();
+        for record in &run.log {
+            let before = state.messages(0);
+            state.fold(record);
+            if let Event::SurfaceReplaced(_) = &record.event {
+                let step = state.step().unwrap();
+                *repairs.entry(step.number).or_insert(0) += 1;
+                let waits = matches!(step.phase, Phase::Backoff { .. });
+                prop_assert!(waits);
+                let now = state.messages(0);
+                let (was, is) = (images(&before), images(&now));
+                prop_assert!(is.len() < was.len());
+                let notes = |messages: &[Message]| format!("{messages:?}").matches("[image left out").count();
+                prop_assert_eq!(notes(&now) - notes(&before), was.len() - is.len());
+            }
+        }
+        prop_assert!(repairs.values().all(|count| *count == 1));
     }
 
     #[test]
@@ -263,6 +300,119 @@ proptest! {
             }
         }
     }
+}
+
+/// The images that a request shows.
+fn images(messages: &[Message]) -> Vec<&Image> {
+    let users = messages.iter().filter_map(|message| match message {
+        Message::User(blocks) => Some(blocks),
+        Message::Assistant(_) => None,
+    });
+    let shown = users.flatten().filter_map(|block| match block {
+        UserBlock::Result { images, .. } => Some(images),
+        UserBlock::Text(_) => None,
+    });
+    shown.flatten().collect()
+}
+
+/// A session whose last request was refused with this message; its four images are in results 1 to 3.
+fn refused(message: &str, status: u16) -> Run {
+    let mut run = Run::new();
+    run.prompt("look", Target::NextTurn);
+    let blocks = (1..=3).map(|n| Block::Call { call: CallId(n), native: None }).collect();
+    run.drive_to_request();
+    run.answer_with(blocks);
+    for n in 1..=3 {
+        let images = if n == 2 { vec![image(20), image(21)] } else { vec![image(n)] };
+        run.append(ToolResult {
+            call: CallId(n),
+            content: format!("picture {n}").into(),
+            images,
+            error: None,
+            meta: Default::default(),
+        });
+    }
+    run.drive_to_request();
+    let failure = Failure { status: Some(status), ..Failure::new(FailureCode::InvalidRequest, message) };
+    run.append(RequestFailed { attempt: 1, failure });
+    run
+}
+
+#[track_caller]
+fn check_repair(message: &str, status: u16, left: &[Image]) {
+    let mut run = refused(message, status);
+    let Some(Action::Append(cut)) = owed(&run.state).into_iter().next() else { panic!("{:?}", owed(&run.state)) };
+    run.append(cut);
+    let messages = run.state.messages(0);
+    assert_eq!(images(&messages), left.iter().collect::<Vec<_>>(), "{message}");
+    let Some(Action::Compose { reason }) = owed(&run.state).into_iter().next() else { panic!("no epoch") };
+    assert_eq!(reason, EpochReason::Repair);
+}
+
+#[test]
+fn the_image_that_the_server_names_is_the_one_that_goes() {
+    let all = [image(1), image(20), image(21), image(3)];
+    let without = |at: &[usize]| -> Vec<Image> {
+        all.iter().enumerate().filter(|(n, _)| !at.contains(n)).map(|(_, image)| image.clone()).collect()
+    };
+    check_repair("messages.2.content.0.tool_result.content.1.image.source.base64: too large", 400, &without(&[0]));
+    check_repair("messages.2.content.1.tool_result.content.2.image.source: no", 400, &without(&[2]));
+    check_repair("messages.2.content.1.image.source.base64.data: At least one …", 400, &without(&[1, 2]));
+    // Nothing says which, or what is named is none.
+    check_repair("Invalid image data (field input)", 400, &[]);
+    check_repair("messages.9.content.0.image.source: too large", 400, &[]);
+    check_repair("Unable to process input image", 400, &[]);
+    // A request of too many bytes keeps what was asked for last.
+    check_repair("request too large", 413, &without(&[0, 1, 2]));
+}
+
+#[test]
+fn a_refusal_that_names_no_image_ends_the_turn() {
+    let mut run = refused("temperature: Extra inputs are not permitted", 400);
+    run.drive(World { seed: 1 });
+    assert!(!kinds(&run).contains(&"surface/replaced"));
+    assert!(matches!(run.state.last_end(), Some(EndReason::Failed { code, .. }) if code == "provider.invalid_request"));
+}
+
+#[test]
+fn what_was_shown_of_a_file_is_known_while_it_is_on_the_surface() {
+    let mut run = Run::new();
+    let read = |run: &mut Run, n: u64, unchanged: bool| {
+        run.prompt("read it", Target::NextTurn);
+        run.drive_to_request();
+        run.answer_with(vec![Block::Call { call: CallId(n), native: None }]);
+        let file = FileMeta {
+            path: "/w/a".into(),
+            action: FileAction::Read,
+            hash: Some(Hash::of(b"x")),
+            added: 0,
+            removed: 0,
+            diff: None,
+        };
+        let read = ReadMeta { offset: 1, lines: 9, total: 9, unchanged, saved: 0 };
+        let meta = ResultMeta { files: vec![file], read: Some(read), ..ResultMeta::default() };
+        run.append(ToolResult { call: CallId(n), content: "1→x".into(), images: Vec::new(), error: None, meta });
+        run.drive_to_request();
+        run.answer_with(vec![Block::Text { text: "done".into(), native: None }]);
+        run.drive(World { seed: 1 });
+    };
+    let shown = |run: &Run| run.state.shown_files().get(Path::new("/w/a")).map(|shown| (shown.lines, shown.pointed));
+    read(&mut run, 1, false);
+    assert_eq!(shown(&run), Some((9, false)));
+    read(&mut run, 2, true);
+    assert_eq!(shown(&run), Some((9, true)));
+    run.undo();
+    assert_eq!(shown(&run), Some((9, false)), "the pointer is gone, the lines are not");
+    run.undo();
+    assert_eq!(shown(&run), None, "the lines are gone");
+    run.redo();
+    run.redo();
+    assert_eq!(shown(&run), Some((9, true)));
+    // A pointer whose lines were cut points at nothing.
+    let first = run.log.iter().find(|record| matches!(record.event, Event::ToolResult(_))).unwrap().seq;
+    let span = Span { range: Some(SpanRange { first, last: first }), with: Vec::new() };
+    run.append(SurfaceReplaced { reason: CutReason::Undo, spans: vec![span] });
+    assert_eq!(shown(&run), None);
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use stele_core::{
-    CallId, Content, Error, Event, FileChange, FileChanged, FileVersion, Hash, Millis, Part, Record, Seq, Source,
-    UserMessage,
+    CallId, Content, CutReason, Error, Event, FileChange, FileChanged, FileVersion, Hash, Image, ItemRef, MediaType,
+    Millis, Part, Record, Replacement, ResultMeta, ResultStub, Seq, Source, Span, SpanRange, SurfaceReplaced,
+    ToolResult, UserMessage,
 };
 
 fn message(text: &str) -> Record {
@@ -43,6 +44,31 @@ fn long_text_goes_into_a_blob_that_the_record_cites() {
     assert_eq!(stored.blobs.len(), 1);
     assert_eq!(Record::cites(Seq(7), stored.bytes.as_bytes()).unwrap(), vec![stored.blobs[0].0]);
     assert_eq!(round_trip(&long), message(&long));
+}
+
+#[test]
+fn an_image_is_always_a_blob_and_comes_back_with_its_record() {
+    let image = |data: &str| Image::new(MediaType::Jpeg, data.to_owned(), 3, 4);
+    let images = vec![image("/9j/"), image(&"A".repeat(9_000))];
+    let stub = ResultStub { of: Seq(3), call: CallId(1), content: "x".into(), error: None, images: images.clone() };
+    let range = Some(SpanRange { first: Seq(3), last: Seq(3) });
+    let back = Replacement::Back(ItemRef { seq: Seq(2) });
+    let cut = SurfaceReplaced {
+        reason: CutReason::Repair,
+        spans: vec![Span { range, with: vec![Replacement::Result { result: stub }, back] }],
+    };
+    let result = ToolResult { call: CallId(1), content: "x".into(), images, error: None, meta: ResultMeta::default() };
+    for event in [Event::from(result), Event::from(cut)] {
+        let mut record = Record { seq: Seq(7), ts: Millis(1), turn: Some(1), step: None, event };
+        let stored = record.encode().unwrap();
+        assert_eq!(stored.blobs.len(), 2);
+        assert!(!stored.bytes.contains("/9j/") && stored.bytes.contains(r#""media_type":"image/jpeg""#));
+        let blobs: BTreeMap<Hash, Arc<str>> = stored.blobs.iter().cloned().collect();
+        let mut back =
+            Record::decode(Seq(7), stored.bytes.as_bytes(), &mut |hash| blobs.get(hash).cloned()).unwrap().unwrap();
+        assert_eq!(back, record);
+        assert_eq!(back.encode().unwrap(), stored);
+    }
 }
 
 #[test]

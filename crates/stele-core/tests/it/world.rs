@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use stele_core::limits::TurnLimits;
 use stele_core::{
     Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, CacheMarks, CallId, Config,
-    Effects, EpochOpened, Event, Failure, FailureCode, Hash, InboxQueued, Message, Millis, Parameters, Part, Producer,
-    PromptDigest, Purpose, Record, RedoApplied, RequestFailed, RequestRetried, RequestSent, Segment, Source, State,
-    Stop, Target, Text, ToolCalled, ToolGated, ToolResult, ToolStarted, UndoApplied, Usage, Verdict, Wire, Zone, owed,
-    partial_answer,
+    Effects, EpochOpened, Event, Failure, FailureCode, Hash, Image, ImageInput, InboxQueued, MediaType, Message,
+    Millis, Parameters, Part, Producer, PromptDigest, Purpose, Record, RedoApplied, RequestFailed, RequestRetried,
+    RequestSent, Segment, Source, State, Stop, Target, Text, ToolCalled, ToolGated, ToolResult, ToolStarted,
+    UndoApplied, Usage, Verdict, Wire, Zone, owed, partial_answer,
 };
 
 /// Decides how everything ends, from a seed and the ids involved.
@@ -40,8 +40,13 @@ pub fn config() -> Config {
         parameters: Parameters::default(),
         cache: CacheMarks::default(),
         dialect: None,
+        images: ImageInput::Sent,
         headers: BTreeMap::new(),
     }
+}
+
+pub fn image(n: u64) -> Image {
+    Image::new(MediaType::Png, format!("{n:04}"), 640, 480)
 }
 
 pub fn producer() -> Producer {
@@ -123,6 +128,47 @@ impl Run {
         panic!("no end: {:?}", owed(&self.state));
     }
 
+    /// Drives until a request is owed, and sends it.
+    pub fn drive_to_request(&mut self) {
+        for _ in 0..100 {
+            match owed(&self.state).into_iter().next() {
+                Some(Action::Send { attempt, .. }) => return self.request(attempt),
+                Some(action) => self.act(World { seed: 0 }, action),
+                None => panic!("no request is owed"),
+            }
+        }
+    }
+
+    /// Answers the open request.
+    pub fn answer_with(&mut self, content: Vec<Block>) {
+        let calls: Vec<CallId> = content
+            .iter()
+            .filter_map(|block| match block {
+                Block::Call { call, .. } => Some(*call),
+                _ => None,
+            })
+            .collect();
+        self.append(AssistantMessage {
+            attempt: 1,
+            producer: producer(),
+            content,
+            stop: Stop::End,
+            usage: None,
+            usage_raw: None,
+            interrupted: false,
+        });
+        for call in calls {
+            let arguments = Text::from("{}");
+            self.append(ToolCalled { call, vendor_id: None, name: "tool".into(), arguments });
+        }
+    }
+
+    fn request(&mut self, attempt: u32) {
+        let digest = BodyDigest { hash: Hash::of(b""), len: 0 };
+        let prompt = PromptDigest { hash: Hash::of(b""), len: 0, items: 0, shared: 0 };
+        self.append(RequestSent { purpose: Purpose::Main, attempt, body: digest, prompt, marks: Vec::new() });
+    }
+
     fn act(&mut self, world: World, action: Action) {
         match action {
             Action::Append(event) => self.append(event),
@@ -181,13 +227,18 @@ impl Run {
                 self.append(ToolResult {
                     call,
                     content: Text::from(if kind == 1 { String::new() } else { format!("result of {call}") }),
+                    images: if kind == 2 { vec![image(call.0)] } else { Vec::new() },
                     error,
                     meta: Default::default(),
                 });
             }
-            Action::Stop { call } => {
-                self.append(ToolResult { call, content: Text::from("stopped"), error: None, meta: Default::default() })
-            }
+            Action::Stop { call } => self.append(ToolResult {
+                call,
+                content: Text::from("stopped"),
+                images: Vec::new(),
+                error: None,
+                meta: Default::default(),
+            }),
             Action::Wait { .. } => panic!("no deadline was set"),
         }
     }
@@ -195,13 +246,18 @@ impl Run {
     fn send(&mut self, world: World, step: u64, attempt: u32) {
         let epoch = self.state.epoch().expect("an epoch is open").n;
         self.requests.push((epoch, self.state.messages(0)));
-        let digest = BodyDigest { hash: Hash::of(b""), len: 0 };
-        let prompt = PromptDigest { hash: Hash::of(b""), len: 0, items: 0, shared: 0 };
-        self.append(RequestSent { purpose: Purpose::Main, attempt, body: digest, prompt, marks: Vec::new() });
+        self.request(attempt);
         self.commit();
         let id = step * 100 + u64::from(attempt);
         match world.draw("send", id, 8) {
             0 => self.append(RequestFailed { attempt, failure: Failure::new(FailureCode::Server, "busy") }),
+            2 => {
+                let message = match world.draw("image", id, 2) {
+                    0 => "messages.2.content.0.tool_result.content.1.image.source: too large",
+                    _ => "invalid image",
+                };
+                self.append(RequestFailed { attempt, failure: Failure::new(FailureCode::InvalidRequest, message) });
+            }
             1 if world.draw("auth", id, 6) == 0 => {
                 self.append(RequestFailed { attempt, failure: Failure::new(FailureCode::Auth, "no") });
             }

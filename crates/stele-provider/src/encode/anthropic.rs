@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use stele_core::{AssistantBlock, Config, Failure, Header, Message, UserBlock, Zone};
 
-use super::writer::{Writer, arguments, object};
+use super::writer::{Writer, arguments, base64_of, object};
 use super::{NO_ANSWER, joined, unsupported};
 
 /// Writes everything before the first message; true when the first message was opened for the preface.
@@ -130,11 +130,19 @@ fn visible(content: &str) -> &str {
 fn user_block(writer: &mut Writer, block: &UserBlock) {
     match block {
         UserBlock::Text(content) => text(writer, content),
-        UserBlock::Result { wire_id, text: content, error, .. } => {
+        UserBlock::Result { wire_id, text: content, error, images, .. } => {
             writer.raw(r#"{"type":"tool_result","#);
             writer.field("tool_use_id", wire_id);
             writer.raw(r#","content":["#);
             text(writer, content);
+            for image in images {
+                // Anthropic, vision, 2026-11.
+                writer.raw(r#",{"type":"image","source":{"type":"base64","#);
+                writer.field("media_type", image.media_type.name());
+                writer.raw(",");
+                writer.field("data", &base64_of(image));
+                writer.raw("}}");
+            }
             writer.raw(if *error { r#"],"is_error":true}"# } else { "]}" });
         }
     }

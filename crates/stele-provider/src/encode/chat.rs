@@ -1,13 +1,14 @@
 //! `POST {base}/chat/completions`, in the endpoint's dialect. OpenAI, Chat Completions, 2026-11.
 //!
-//! Content is always a string, and each text of a user is a message of its own.
+//! Content is always a string, and each text of a user is a message of its own. Results are text there, so the images
+//! of a result come in a user's message after the last result: a message in parts.
 
 use std::borrow::Cow;
 
 use stele_core::{AssistantBlock, Config, Dialect, Failure, Header, Message, PromptOrder, SystemRole, UserBlock, Zone};
 
 use super::anthropic::number;
-use super::writer::{Writer, arguments};
+use super::writer::{Writer, arguments, data_url};
 use super::{NO_ANSWER, joined, unsupported};
 
 /// Writes everything before the first message.
@@ -145,8 +146,33 @@ fn user(writer: &mut Writer, blocks: &[UserBlock], dialect: &Dialect) {
                 writer.field("content", &content);
                 writer.raw("}");
                 writer.history("tool", start, false);
+                if last_result == Some(at) {
+                    shown(writer, blocks, dialect);
+                }
             }
         }
+    }
+}
+
+/// The images of the results, each result's in a message that says whose they are.
+fn shown(writer: &mut Writer, blocks: &[UserBlock], dialect: &Dialect) {
+    for block in blocks {
+        let UserBlock::Result { wire_id, name, images, .. } = block else { continue };
+        if images.is_empty() || !dialect.user_after_tool {
+            continue;
+        }
+        writer.separate();
+        let start = writer.at();
+        writer.raw(r#"{"role":"user","content":[{"type":"text","#);
+        writer.field("text", &format!("[shown by {name}, call {}]", call_id(wire_id, dialect)));
+        writer.raw("}");
+        for image in images {
+            writer.raw(r#",{"type":"image_url","image_url":{"url":"#);
+            data_url(writer, image);
+            writer.raw("}}");
+        }
+        writer.raw("]}");
+        writer.history("user", start, false);
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use stele_core::{AssistantBlock, CallId, Config, Failure, Header, Message, UserBlock, Zone};
 
 use super::anthropic::number;
-use super::writer::{Writer, arguments, object};
+use super::writer::{Writer, arguments, base64_of, object};
 use super::{NO_ANSWER, joined};
 
 /// What stands for the signature of a call that this model did not make: without one, newer models refuse the request
@@ -88,12 +88,13 @@ pub(super) fn message(writer: &mut Writer, message: &Message, continues: bool) {
     match message {
         Message::User(blocks) => {
             let mut open = continues;
-            for block in blocks {
+            let last_result = blocks.iter().rposition(|block| matches!(block, UserBlock::Result { .. }));
+            for (at, block) in blocks.iter().enumerate() {
                 let start = begin(writer, "user", open);
                 open = true;
                 match block {
                     UserBlock::Text(content) => text(writer, content),
-                    UserBlock::Result { call, wire_id, name, text, error } => {
+                    UserBlock::Result { call, wire_id, name, text, error, .. } => {
                         writer.raw(r#"{"functionResponse":{"#);
                         id(writer, *call, wire_id);
                         writer.field("name", name);
@@ -103,6 +104,9 @@ pub(super) fn message(writer: &mut Writer, message: &Message, continues: bool) {
                     }
                 }
                 writer.history("user", start, false);
+                if last_result == Some(at) {
+                    shown(writer, blocks);
+                }
             }
             if open {
                 writer.raw("]}");
@@ -127,6 +131,25 @@ pub(super) fn message(writer: &mut Writer, message: &Message, continues: bool) {
                 writer.history("model", start, false);
             }
             writer.raw("]}");
+        }
+    }
+}
+
+/// The images of the results, as parts after the last result: each says whose it is.
+fn shown(writer: &mut Writer, blocks: &[UserBlock]) {
+    for block in blocks {
+        let UserBlock::Result { call, name, images, .. } = block else { continue };
+        for image in images {
+            let start = begin(writer, "user", true);
+            text(writer, &format!("[shown by {name}, call {call}]"));
+            writer.history("user", start, false);
+            let start = begin(writer, "user", true);
+            writer.raw(r#"{"inlineData":{"#);
+            writer.field("mimeType", image.media_type.name());
+            writer.raw(",");
+            writer.field("data", &base64_of(image));
+            writer.raw("}}");
+            writer.history("user", start, false);
         }
     }
 }

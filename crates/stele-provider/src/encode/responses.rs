@@ -4,10 +4,10 @@
 //! something stored, and one that cannot be found there is refused.
 
 use serde::Deserialize;
-use stele_core::{AssistantBlock, Config, Failure, Header, Message, UserBlock, Zone};
+use stele_core::{AssistantBlock, Config, Failure, Header, Image, Message, UserBlock, Zone};
 
 use super::anthropic::number;
-use super::writer::{Writer, arguments, object, without};
+use super::writer::{Writer, arguments, data_url, object, without};
 use super::{NO_ANSWER, joined};
 
 /// Writes everything before the first message.
@@ -80,13 +80,13 @@ pub(super) fn message(writer: &mut Writer, message: &Message) {
                         let start = content(writer, "user", "input_text", &[text]);
                         writer.history("user", start, false);
                     }
-                    UserBlock::Result { wire_id, text, .. } => {
+                    UserBlock::Result { wire_id, text, images, .. } => {
                         writer.separate();
                         let start = writer.at();
                         writer.raw(r#"{"type":"function_call_output","#);
                         writer.field("call_id", wire_id);
                         writer.raw(",");
-                        writer.field("output", text);
+                        output(writer, text, images);
                         writer.raw("}");
                         writer.history("result", start, false);
                     }
@@ -106,6 +106,22 @@ pub(super) fn message(writer: &mut Writer, message: &Message) {
             }
         }
     }
+}
+
+/// A result: a string, or a list of parts where there are images (OpenAI, function calling, 2026-11).
+fn output(writer: &mut Writer, text: &str, images: &[Image]) {
+    if images.is_empty() {
+        return writer.field("output", text);
+    }
+    writer.raw(r#""output":[{"type":"input_text","#);
+    writer.field("text", text);
+    writer.raw("}");
+    for image in images {
+        writer.raw(r#",{"type":"input_image","detail":"auto","image_url":"#);
+        data_url(writer, image);
+        writer.raw("}");
+    }
+    writer.raw("]");
 }
 
 fn assistant_block(writer: &mut Writer, block: &AssistantBlock, last: bool) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use serde::Deserialize;
-use stele_core::{Hasher, Zone, repair_surrogates};
+use stele_core::{Hasher, Image, Zone, repair_surrogates};
 
 use super::Item;
 
@@ -74,6 +74,23 @@ impl Writer {
         self.block += 1;
         self.item(Zone::History, label, start..self.at(), markable);
     }
+}
+
+/// An image as the URL that holds it (RFC 2397), as a JSON string.
+pub(super) fn data_url(writer: &mut Writer, image: &Image) {
+    writer.raw("\"data:");
+    writer.raw(image.media_type.name());
+    writer.raw(";base64,");
+    // What a log holds there may be anything.
+    writer.raw(&base64_of(image));
+    writer.raw("\"");
+}
+
+/// The image's base64, without anything that no base64 has.
+pub(super) fn base64_of(image: &Image) -> Cow<'_, str> {
+    let data = image.data.as_str();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '+' | '/' | '=');
+    if data.chars().all(plain) { Cow::Borrowed(data) } else { Cow::Owned(data.chars().filter(|c| plain(*c)).collect()) }
 }
 
 /// Raw JSON that can stand in a request: one valid JSON object, lone surrogates replaced. `None` when it is none, so

@@ -3,7 +3,7 @@
 use stele_core::{Config, Dialect, Header, Message, PromptOrder, SystemRole, Wire};
 use stele_provider::{Encoder, revision};
 
-use crate::support::{assistant, call, config, encoder, header, reasoning, result, say, session, text, user};
+use crate::support::{assistant, call, config, encoder, header, reasoning, result, say, session, shown, text, user};
 
 fn body(config: &Config, header: &Header, messages: &[Message]) -> String {
     String::from_utf8(encoder(config, header, messages).body().bytes).unwrap()
@@ -117,6 +117,26 @@ fn gemini() {
     ]));
     messages.push(user(vec![result(4, "c4", "read", "B", true)]));
     insta::assert_snapshot!("gemini", body(&config, &header(), &messages));
+}
+
+#[test]
+fn images_of_results() {
+    let messages = [
+        user(vec![say("look")]),
+        assistant(vec![
+            call(1, "toolu_1", "read", "{}"),
+            call(2, "toolu_2", "read", "{}"),
+            call(3, "toolu_3", "read", "{}"),
+        ]),
+        user(vec![
+            shown(1, "toolu_1", "read", "a.png"),
+            result(2, "toolu_2", "read", "b.txt", false),
+            shown(3, "toolu_3", "read", "c.png"),
+            say("A notice."),
+        ]),
+    ];
+    let bodies = Wire::ALL.map(|wire| body(&config(wire), &Header::default(), &messages));
+    insta::assert_snapshot!("images", bodies.join("\n"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 use stele_core::{AssistantBlock, Config, Dialect, Hash, Hasher, Header, Message, PromptOrder, UserBlock, Wire, Zone};
 use stele_provider::Encoder;
 
-use crate::support::{assistant, call, config, encoder, header, reasoning, result, say, session, text, user};
+use crate::support::{assistant, call, config, encoder, header, reasoning, result, say, session, shown, text, user};
 
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -59,6 +59,7 @@ fn any_user_block() -> impl Strategy<Value = UserBlock> {
         any_text().prop_map(|content| say(&content)),
         (1_u64..9, any_text(), any_text(), any::<bool>())
             .prop_map(|(id, wire_id, content, error)| result(id, &wire_id, "bash", &content, error)),
+        (1_u64..9, any_text(), any_text()).prop_map(|(id, wire_id, content)| shown(id, &wire_id, "read", &content)),
     ]
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use stele_core::{
-    AssistantBlock, AssistantTurn, CacheMarks, CallId, Config, Dialect, Failure, Header, Message, Parameters,
-    PrefaceBlock, SystemBlock, ToolSchema, UserBlock, Wire,
+    AssistantBlock, AssistantTurn, CacheMarks, CallId, Config, Dialect, Failure, Header, Image, MediaType, Message,
+    Parameters, PrefaceBlock, SystemBlock, ToolSchema, UserBlock, Wire,
 };
 use stele_provider::{Answer, AnswerBlock, Decoder, Encoder, revision};
 
@@ -20,6 +20,7 @@ pub fn config(wire: Wire) -> Config {
         parameters: Parameters { max_output_tokens: Some(4096), ..Parameters::default() },
         cache: CacheMarks::default(),
         dialect: (wire == Wire::OpenaiChat).then(Dialect::default),
+        images: Default::default(),
         headers: Default::default(),
     }
 }
@@ -57,7 +58,20 @@ pub fn result(call: u64, wire_id: &str, name: &str, text: &str, error: bool) -> 
         name: name.to_owned(),
         text: Arc::from(text),
         error,
+        images: Vec::new(),
     }
+}
+
+/// A result with images: one of each kind.
+pub fn shown(call: u64, wire_id: &str, name: &str, text: &str) -> UserBlock {
+    let UserBlock::Result { call, wire_id, name, text, error, .. } = result(call, wire_id, name, text, false) else {
+        unreachable!()
+    };
+    let images = vec![
+        Image::new(MediaType::Png, "iVBORw0KGgo=".to_owned(), 2, 1),
+        Image::new(MediaType::Jpeg, "/9j/+A==".to_owned(), 1, 1),
+    ];
+    UserBlock::Result { call, wire_id, name, text, error, images }
 }
 
 pub fn user(blocks: Vec<UserBlock>) -> Message {

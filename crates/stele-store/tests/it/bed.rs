@@ -83,7 +83,8 @@ pub fn said(text: &str) -> Event {
 
 /// A tool's output; longer than 4 KiB it is stored as a blob.
 pub fn output(call: u64, text: String) -> Event {
-    ToolResult { call: CallId(call), content: text.into(), error: None, meta: Default::default() }.into()
+    ToolResult { call: CallId(call), content: text.into(), images: Vec::new(), error: None, meta: Default::default() }
+        .into()
 }
 
 /// The n-th record of a session as the tests make them: every fourth cites a blob of its own.
