@@ -49,6 +49,14 @@ pub(crate) fn open(path: &Path, asked: &str) -> Result<(File, Metadata)> {
     Ok((file, metadata))
 }
 
+/// The first bytes of a file, at most `most`, and its size.
+pub(crate) fn head(path: &Path, asked: &str, most: usize) -> Result<(Vec<u8>, u64)> {
+    let (file, metadata) = open(path, asked)?;
+    let mut bytes = Vec::new();
+    file.take(most as u64).read_to_end(&mut bytes).map_err(Error::io("read", asked))?;
+    Ok((bytes, metadata.len()))
+}
+
 /// Reads a whole file that is about to be changed.
 pub(crate) fn read(path: &Path, asked: &str) -> Result<Vec<u8>> {
     let (file, metadata) = open(path, asked)?;

@@ -20,6 +20,7 @@ mod jobs;
 #[cfg(feature = "symbols")]
 mod outline;
 mod path;
+mod picture;
 mod preview;
 pub mod sanitise;
 mod schema;

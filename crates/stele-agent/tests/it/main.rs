@@ -3,6 +3,7 @@
 
 mod faults;
 mod flow;
+mod images;
 mod jobs;
 mod stage;
 mod takeover;

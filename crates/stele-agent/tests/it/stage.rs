@@ -33,6 +33,8 @@ pub struct Stage {
     pub wire: Wire,
     pub approvals: Approvals,
     pub policy: Policy,
+    /// What the routes say about images.
+    pub images: Option<bool>,
     _work: TempDir,
 }
 
@@ -47,6 +49,7 @@ impl Stage {
             wire,
             approvals: Approvals::Nobody,
             policy: Policy::default(),
+            images: None,
             _work: work,
         }
     }
@@ -61,6 +64,7 @@ impl Stage {
             headers: Default::default(),
             parameters: Default::default(),
             marks: Marks::Auto,
+            own_images: self.images,
             own_price: None,
         }
     }

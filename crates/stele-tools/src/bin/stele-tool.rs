@@ -8,7 +8,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use stele_core::{CallId, CallSession, Invocation, JobId, SessionId, Watch};
+use stele_core::{CallId, CallSession, ImageInput, Invocation, JobId, SessionId, Watch};
 use stele_tools::{Options, builtin, supervise};
 
 const SUPERVISE: &str = "__supervise";
@@ -54,6 +54,7 @@ fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
         },
         read_files: Arc::new(BTreeMap::new()),
         shown_files: Arc::new(BTreeMap::new()),
+        images: ImageInput::Noted,
         watch: Watch::Nothing,
         cancelled: Box::pin(std::future::pending()),
         progress: &|_| {},

@@ -1,4 +1,4 @@
-//! `read`: windows of text files, folders, notebooks, documents; several at once.
+//! `read`: windows of text files, folders, notebooks, documents, images; several at once.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,25 +10,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardKind, Effects, FileAction, FileMeta, Future, Hash, Hasher, Invocation, ReadMeta, ResultCard,
-    ResultMeta, Shown, ShownFiles, Subject, Tool, ToolError, ToolOutput, ToolSpec,
+    CallCard, CardKind, Effects, FileAction, FileMeta, Future, Hash, Hasher, Image, ImageInput, Invocation, ReadMeta,
+    ResultCard, ResultMeta, Shown, ShownFiles, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
 use crate::declare::{Declared, blocking, finish};
 use crate::document;
 use crate::error::{Error, Result};
 use crate::path::{Found, Place, Roots};
+use crate::picture::{self, Picture};
 use crate::window::Window;
 use crate::{Limits, Options, card, file};
 
 /// Bytes at the beginning of a file that tell text from other content.
 const PROBE: usize = 8 * 1024;
+/// Bytes at the beginning of a file that tell what kind of image or document it is.
+const HEAD: usize = 16;
 /// Entries of a folder that are listed.
 const ENTRIES: usize = 500;
 /// Larger files, in bytes, are shown but not hashed: nothing here can change them.
 const HASHED: u64 = file::LARGEST;
 /// Files of one call.
 const PATHS: usize = 20;
+/// Characters of base64 that the images of one result may have.
+const IMAGES: usize = 8 * 1024 * 1024;
 /// Shorter text, in bytes, is shown again rather than pointed at.
 const POINTED: usize = 1024;
 
@@ -129,6 +134,7 @@ impl Tool for Read {
                     place: self.roots.place(invocation.cwd, &invocation.session.id),
                     limits: self.limits,
                     shown: Arc::clone(&invocation.shown_files),
+                    images: invocation.images,
                     stop: Arc::clone(&stop),
                 };
                 tokio::select! {
@@ -150,6 +156,7 @@ struct Reading {
     place: Place,
     limits: Limits,
     shown: Arc<ShownFiles>,
+    images: ImageInput,
     stop: Arc<AtomicBool>,
 }
 
@@ -168,7 +175,13 @@ impl Reading {
             let text = match self.one(path, arguments, limits, false) {
                 Ok(one) => {
                     output.meta.files.extend(one.meta.files);
-                    one.content
+                    let size = |images: &[Image]| images.iter().map(|image| image.data.len()).sum::<usize>();
+                    if size(&output.images) + size(&one.images) > IMAGES {
+                        format!("{}; left out, since the images before fill the result: read it alone", one.content)
+                    } else {
+                        output.images.extend(one.images);
+                        one.content
+                    }
                 }
                 Err(Error::Cancelled) => return Err(Error::Cancelled),
                 Err(error) => {
@@ -190,6 +203,10 @@ impl Reading {
         let found = self.place.find(asked)?;
         if found.path.is_dir() {
             return list(&found, asked);
+        }
+        let (head, size) = file::head(&found.path, asked, HEAD)?;
+        if let Some(kind) = picture::Kind::of(&head) {
+            return self.picture(kind, size, &found, asked);
         }
         let mut window = Window::new(arguments.offset, arguments.limit, limits);
         let mut notes = Vec::new();
@@ -224,14 +241,47 @@ impl Reading {
             read.offset = shown.offset;
             read.lines = shown.lines;
             let last = shown.offset + shown.lines.saturating_sub(1);
-            content = format!(
+            let pointer = format!(
                 "{asked} has not changed since it was read above (lines {}-{last} of {}): look there. \
                  To be shown it again, read it once more.",
                 shown.offset, read.total
             );
+            read.saved = (content.len() as u64).saturating_sub(pointer.len() as u64);
+            content = pointer;
         }
         let meta = ResultMeta { read: Some(read), files: vec![seen(&found, hash)], ..ResultMeta::default() };
         Ok(ToolOutput { content, meta, ..ToolOutput::default() })
+    }
+
+    /// An image: shown where the model is sent images, else told by type, size and dimensions.
+    fn picture(&self, kind: picture::Kind, size: u64, found: &Found, asked: &str) -> Result<ToolOutput> {
+        let damaged = |hint| Error::Binary { path: asked.to_owned(), kind: kind.name(), size, hint };
+        if size > picture::LARGEST {
+            return Err(damaged("; it is too large to be shown"));
+        }
+        let bytes = file::read(&found.path, asked)?;
+        let Some(picture) = Picture::look(kind, &bytes) else { return Err(damaged("; it cannot be decoded")) };
+        let mut content = format!("{asked}: {}, {} × {} px, {size} bytes", kind.name(), picture.width, picture.height);
+        if let Some(name) = &found.instead {
+            let _ = write!(content, "; opened {name}, the only name that looks like the one asked for");
+        }
+        let mut images = Vec::new();
+        match self.images {
+            ImageInput::Noted => content.push_str("; this model is sent no images"),
+            ImageInput::Sent => match picture.fit() {
+                Ok(image) => {
+                    if (image.width, image.height) != (picture.width, picture.height) {
+                        let _ = write!(content, "; shown at {} × {} px", image.width, image.height);
+                    }
+                    images.push(image);
+                }
+                Err(why) => {
+                    let _ = write!(content, "; not shown: {why}");
+                }
+            },
+        }
+        let meta = ResultMeta { files: vec![seen(found, Some(Hash::of(&bytes)))], ..ResultMeta::default() };
+        Ok(ToolOutput { content, images, meta, ..ToolOutput::default() })
     }
 
     /// Streams a text file through the window; its hash, unless it is too large.
@@ -305,9 +355,6 @@ fn list(found: &Found, asked: &str) -> Result<ToolOutput> {
 /// What content that is not text seems to be, from its first bytes, with a hint.
 fn binary(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     const KINDS: &[(&[u8], &str)] = &[
-        (b"\x89PNG\r\n\x1a\n", "PNG image"),
-        (b"\xff\xd8\xff", "JPEG image"),
-        (b"GIF8", "GIF image"),
         (b"%PDF-", "PDF document"),
         (b"PK\x03\x04", "ZIP archive"),
         (b"\x1f\x8b", "gzip data"),
@@ -318,9 +365,6 @@ fn binary(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     ];
     if let Some((_, kind)) = KINDS.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         return Some((kind, ""));
-    }
-    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return Some(("WebP image", ""));
     }
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Some(("UTF-16 text", "; read it with bash: iconv -f UTF-16 -t UTF-8"));

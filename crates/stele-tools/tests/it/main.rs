@@ -26,7 +26,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stele_core::{
-    CallId, CallSession, Hash, Invocation, JobId, JobNotice, SessionId, Shown, ShownFiles, Tool, ToolOutput, Watch,
+    CallId, CallSession, Hash, ImageInput, Invocation, JobId, JobNotice, SessionId, Shown, ShownFiles, Tool,
+    ToolOutput, Watch,
 };
 use stele_tools::{Options, builtin};
 use tempfile::TempDir;
@@ -51,6 +52,7 @@ fn tool(options: &Options, name: &str) -> Arc<dyn Tool> {
 struct Session {
     folder: TempDir,
     options: Options,
+    images: ImageInput,
     seen: Mutex<BTreeMap<PathBuf, Hash>>,
     shown: Mutex<ShownFiles>,
     /// All calls of a session share the tools, since jobs outlive their call.
@@ -76,6 +78,7 @@ impl Session {
             folder: TempDir::new().unwrap(),
             tools: builtin(&options),
             options,
+            images: ImageInput::Sent,
             seen: Mutex::default(),
             shown: Mutex::default(),
             calls: AtomicU64::new(0),
@@ -138,6 +141,7 @@ impl Session {
                 },
                 read_files: Arc::new(seen),
                 shown_files: Arc::new(shown),
+                images: self.images,
                 watch: Watch::Workspace,
                 cancelled: Box::pin(cancelled),
                 progress,

@@ -1,9 +1,11 @@
 //! `read`: windows, refusals, bounded memory.
 
 use std::fs::File;
+use std::io::Cursor;
 
+use image::ImageFormat;
 use serde_json::json;
-use stele_core::{FileAction, Hash, ResultCard};
+use stele_core::{FileAction, Hash, ImageInput, MediaType, ResultCard};
 
 use crate::{PROGRAM, Session, code, tool};
 
@@ -37,7 +39,8 @@ fn what_is_no_text_is_refused_with_type_and_size() {
     let session = Session::new();
     session.file("a.png", b"\x89PNG\r\n\x1a\nrest");
     let output = session.call("read", json!({"path": "a.png"}));
-    assert_eq!((code(&output), output.content.as_str()), ("read.binary", "a.png is not text: PNG image, 12 bytes"));
+    let told = "a.png is not text: PNG image, 12 bytes; it cannot be decoded";
+    assert_eq!((code(&output), output.content.as_str()), ("read.binary", told));
     session.file("b", b"text\0text");
     assert_eq!(code(&session.call("read", json!({"path": "b"}))), "read.binary");
     session.file("c", "a".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>());
@@ -135,7 +138,8 @@ fn a_file_that_is_still_seen_is_pointed_at_once() {
         "{}",
         again.content
     );
-    assert!(again.meta.read.as_ref().unwrap().unchanged && again.content.len() < 200);
+    let pointer = again.meta.read.as_ref().unwrap();
+    assert!(pointer.unchanged && again.content.len() < 200 && pointer.saved > 1500, "{pointer:?}");
     let insisted = session.call("read", json!({"path": "a.txt"}));
     assert_eq!(insisted.content, first.content, "who asks again is shown it");
 
@@ -164,4 +168,69 @@ fn a_notebook_is_shown_as_cells_and_what_only_looks_like_one_as_it_is() {
     assert_eq!(output.meta.files[0].hash, Some(Hash::of(json.as_bytes())));
     session.file("m.ipynb", "{\"cells\": 1}");
     assert_eq!(session.call("read", json!({"path": "m.ipynb"})).content, "1→{\"cells\": 1}");
+}
+
+/// An image file that is drawn, 30 by 20 pixels unless it says otherwise.
+fn picture(format: ImageFormat, width: u32, height: u32) -> Vec<u8> {
+    let drawn = image::RgbImage::from_fn(width, height, |x, y| image::Rgb([x as u8, y as u8, 9]));
+    let mut bytes = Vec::new();
+    drawn.write_to(&mut Cursor::new(&mut bytes), format).unwrap();
+    bytes
+}
+
+#[test]
+fn an_image_is_known_by_its_content_and_shown() {
+    let session = Session::new();
+    let bytes = picture(ImageFormat::Png, 30, 20);
+    session.file("drawing.txt", &bytes);
+    let output = session.call("read", json!({"path": "drawing.txt"}));
+    assert_eq!(output.content, format!("drawing.txt: PNG image, 30 × 20 px, {} bytes", bytes.len()));
+    let [shown] = output.images.as_slice() else { panic!("{:?}", output.images) };
+    assert_eq!((shown.media_type, shown.width, shown.height), (MediaType::Png, 30, 20));
+    assert_eq!((output.meta.files[0].hash, output.meta.read), (Some(Hash::of(&bytes)), None));
+
+    // A name alone makes no image.
+    session.file("text.png", "just text\n");
+    assert_eq!(session.call("read", json!({"path": "text.png"})).content, "1→just text");
+}
+
+#[test]
+fn an_image_that_is_too_wide_is_fitted_on_its_way_in() {
+    let session = Session::new();
+    session.file("wide.webp", picture(ImageFormat::WebP, 2500, 10));
+    let output = session.call("read", json!({"path": "wide.webp"}));
+    assert!(output.content.starts_with("wide.webp: WebP image, 2500 × 10 px, "), "{}", output.content);
+    assert!(output.content.ends_with("; shown at 2000 × 8 px"), "{}", output.content);
+    assert_eq!((output.images[0].width, output.images[0].media_type), (2000, MediaType::Png));
+}
+
+#[test]
+fn an_image_that_cannot_be_shown_is_told_by_type_size_and_dimensions() {
+    let mut session = Session::new();
+    let whole = picture(ImageFormat::Jpeg, 60, 40);
+    session.file("whole.jpg", &whole);
+    session.file("damaged.png", &picture(ImageFormat::Png, 60, 40)[..80]);
+    let damaged = session.call("read", json!({"path": "damaged.png"}));
+    assert!(
+        damaged.content.starts_with("damaged.png: PNG image, 60 × 40 px, 80 bytes; not shown: "),
+        "{}",
+        damaged.content
+    );
+    assert!(damaged.images.is_empty());
+    session.images = ImageInput::Noted;
+    let noted = session.call("read", json!({"path": "whole.jpg"}));
+    let told = format!("whole.jpg: JPEG image, 60 × 40 px, {} bytes; this model is sent no images", whole.len());
+    assert_eq!((noted.content, noted.images.len()), (told, 0));
+}
+
+#[test]
+fn several_images_come_in_one_result() {
+    let session = Session::new();
+    session.file("a.png", picture(ImageFormat::Png, 30, 20));
+    session.file("b.gif", picture(ImageFormat::Gif, 30, 20));
+    session.file("c.txt", "text\n");
+    let output = session.call("read", json!({"paths": ["a.png", "c.txt", "b.gif"]}));
+    assert_eq!(output.images.len(), 2);
+    assert!(output.content.contains("==> c.txt <==\n1→text"), "{}", output.content);
+    assert!(output.content.contains("b.gif: GIF image, 30 × 20 px"), "{}", output.content);
 }
