@@ -5,7 +5,7 @@
 //! command) comes in through [`Options`]; nothing here reads the environment or the configuration.
 //!
 //! [`supervise`] is the body of a hidden subcommand of the program: every shell command runs beneath
-//! a small supervisor, so that nothing of it outlives its call or the agent unnoticed.
+//! a small supervisor, so that nothing of it outlives its call or the agent unnoticed. A PDF is read there too.
 //!
 //! **Invariant:** every result passes [`sanitise::inert`] on its way out: valid text, no NUL, no
 //! escape sequence that a terminal would act on.
@@ -20,6 +20,7 @@ mod jobs;
 #[cfg(feature = "symbols")]
 mod outline;
 mod path;
+mod pdf;
 mod picture;
 mod preview;
 pub mod sanitise;

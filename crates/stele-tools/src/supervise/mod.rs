@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
+use crate::pdf;
+
 pub(crate) use after::{Asked, BASH_ENV};
 pub(crate) use watch::{Event, Reach, watch, watch_child};
 
@@ -96,7 +98,7 @@ pub(crate) enum Control {
     Stop { grace_ms: u64 },
 }
 
-/// The body of the hidden subcommand that supervises one shell command. `arguments` are those after
+/// The body of the hidden subcommand that supervises one shell command, or reads one document. `arguments` are those after
 /// the program and the leading arguments of [`crate::Options::supervisor`].
 ///
 /// It speaks to the agent that started it and is of no use by hand: then it exits with 2.
@@ -109,6 +111,7 @@ pub fn supervise(arguments: &[OsString]) -> ExitCode {
             Some(parent) => launch(parent, command),
             None => ExitCode::from(2),
         },
+        (Some(pdf::READ), [_]) => pdf::serve(),
         _ => ExitCode::from(2),
     }
 }

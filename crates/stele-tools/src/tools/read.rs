@@ -1,5 +1,6 @@
 //! `read`: windows of text files, folders, notebooks, documents, images; several at once.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
@@ -18,6 +19,7 @@ use crate::declare::{Declared, blocking, finish};
 use crate::document;
 use crate::error::{Error, Result};
 use crate::path::{Found, Place, Roots};
+use crate::pdf;
 use crate::picture::{self, Picture};
 use crate::window::Window;
 use crate::{Limits, Options, card, file};
@@ -68,6 +70,7 @@ pub(crate) struct Read {
     declared: Declared<Arguments>,
     roots: Roots,
     limits: Limits,
+    reader: Option<Vec<OsString>>,
 }
 
 impl Read {
@@ -76,6 +79,7 @@ impl Read {
             declared: Declared::new("read", include_str!("read.md"), ""),
             roots: options.roots(),
             limits: options.limits,
+            reader: options.supervisor.clone(),
         }
     }
 }
@@ -135,6 +139,7 @@ impl Tool for Read {
                     limits: self.limits,
                     shown: Arc::clone(&invocation.shown_files),
                     images: invocation.images,
+                    reader: self.reader.clone(),
                     stop: Arc::clone(&stop),
                 };
                 tokio::select! {
@@ -157,6 +162,8 @@ struct Reading {
     limits: Limits,
     shown: Arc<ShownFiles>,
     images: ImageInput,
+    /// The program that reads a document in a process of its own.
+    reader: Option<Vec<OsString>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -214,6 +221,12 @@ impl Reading {
             notes.push(format!("opened {name}, the only name that looks like the one asked for"));
         }
         let hash = match document::kind(&found.path) {
+            _ if head.starts_with(pdf::MAGIC) => {
+                let document = pdf::text(&found.path, asked, self.reader.as_deref(), &self.stop)?;
+                notes.push(document.note);
+                window.push(document.text.as_bytes());
+                Some(document.hash)
+            }
             Some(kind) => match document::text(kind, &found.path, asked)? {
                 Some(document) => {
                     notes.push(document.note);
@@ -355,7 +368,6 @@ fn list(found: &Found, asked: &str) -> Result<ToolOutput> {
 /// What content that is not text seems to be, from its first bytes, with a hint.
 fn binary(bytes: &[u8]) -> Option<(&'static str, &'static str)> {
     const KINDS: &[(&[u8], &str)] = &[
-        (b"%PDF-", "PDF document"),
         (b"PK\x03\x04", "ZIP archive"),
         (b"\x1f\x8b", "gzip data"),
         (b"\x28\xb5\x2f\xfd", "zstd data"),

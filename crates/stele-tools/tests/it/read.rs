@@ -7,7 +7,9 @@ use image::ImageFormat;
 use serde_json::json;
 use stele_core::{FileAction, Hash, ImageInput, MediaType, ResultCard};
 
-use crate::{PROGRAM, Session, code, tool};
+use stele_tools::Options;
+
+use crate::{PROGRAM, Session, code, options, tool};
 
 #[test]
 fn a_file_is_shown_with_numbers_and_its_hash() {
@@ -233,4 +235,50 @@ fn several_images_come_in_one_result() {
     assert_eq!(output.images.len(), 2);
     assert!(output.content.contains("==> c.txt <==\n1→text"), "{}", output.content);
     assert!(output.content.contains("b.gif: GIF image, 30 × 20 px"), "{}", output.content);
+}
+
+/// A PDF of one page.
+fn written(text: &str) -> Vec<u8> {
+    let content = format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET");
+    let objects = [
+        "<</Type/Catalog/Pages 2 0 R>>".to_owned(),
+        "<</Type/Pages/Kids[4 0 R]/Count 1>>".to_owned(),
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>".to_owned(),
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Resources<</Font<</F1 3 0 R>>>>/Contents 5 0 R>>".to_owned(),
+        format!("<</Length {}>>stream\n{content}\nendstream", content.len()),
+    ];
+    let mut file = String::from("%PDF-1.4\n");
+    let mut table = String::from("xref\n0 6\n0000000000 65535 f \n");
+    for (at, object) in objects.iter().enumerate() {
+        table.push_str(&format!("{:010} 00000 n \n", file.len()));
+        file.push_str(&format!("{} 0 obj\n{object}\nendobj\n", at + 1));
+    }
+    let start = file.len();
+    format!("{file}{table}trailer<</Size 6/Root 1 0 R>>\nstartxref\n{start}\n%%EOF\n").into_bytes()
+}
+
+#[test]
+fn a_pdf_is_read_as_text_by_a_process_of_its_own() {
+    let bytes = written("Hello from a page");
+    for options in [options(), Options { supervisor: None, ..options() }] {
+        let session = Session::with(options);
+        session.file("paper", &bytes);
+        let output = session.call("read", json!({"path": "paper"}));
+        assert_eq!(output.content, "1→## page 1\n2→Hello from a page\n[a PDF of 1 page, shown as text]");
+        assert_eq!(output.meta.files[0].hash, Some(Hash::of(&bytes)));
+        let window = session.call("read", json!({"path": "paper", "offset": 2, "limit": 1}));
+        assert!(window.content.starts_with("2→Hello from a page\n[lines 2-2 of 2; a PDF"), "{}", window.content);
+    }
+}
+
+#[test]
+fn a_pdf_that_is_none_or_has_no_text_is_told() {
+    let session = Session::new();
+    session.file("a.pdf", b"%PDF-1.7 and nothing");
+    let output = session.call("read", json!({"path": "a.pdf"}));
+    let told = "a.pdf is not text: PDF document, 20 bytes; it cannot be read as one";
+    assert_eq!((code(&output), output.content.as_str()), ("read.binary", told));
+    session.file("b.pdf", written(""));
+    let output = session.call("read", json!({"path": "b.pdf"}));
+    assert!(output.content.ends_with("; there is no text in it: its pages may be pictures]"), "{}", output.content);
 }
