@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use stele_core::{ApprovalOutcome, Tool};
+use stele_tools::PreviewOptions;
 
 use crate::render::card;
 use crate::render::inert::one_line;
@@ -10,9 +11,15 @@ use crate::render::style::Style;
 use crate::render::text::ShownCall;
 
 /// The question: the parsed command or the change, the rule that asked, the rule that `always` grants.
-pub fn question(call: &ShownCall, tool: Option<&dyn Tool>, folder: &Path, home: Option<&Path>, style: Style) -> String {
+pub fn question(
+    call: &ShownCall,
+    tool: Option<&dyn Tool>,
+    folder: &Path,
+    previews: &PreviewOptions,
+    style: Style,
+) -> String {
     let mut lines = vec![style.bold(&format!("? may {} run?", one_line(&call.name)))];
-    lines.extend(card::question(tool, &call.name, call.arguments.as_str(), folder, home, style));
+    lines.extend(card::question(tool, &call.name, call.arguments.as_str(), folder, previews, style));
     if let Some(gated) = &call.gated {
         let reason = gated.reason.as_deref().map(|reason| format!(": {}", one_line(reason))).unwrap_or_default();
         lines.push(style.dim(&format!("  asked by {}{reason}", one_line(&gated.by.0))));

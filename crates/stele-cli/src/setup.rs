@@ -127,6 +127,7 @@ impl Setup {
             limits: self.config.tool_limits,
             offer: self.config.offer.clone(),
             web: self.config.web.clone(),
+            edit: self.config.edit.clone(),
         })
     }
 

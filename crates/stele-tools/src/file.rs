@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use stele_core::{FileAction, FileMeta, Hash, Text};
 
+use crate::attributes;
 use crate::error::{Error, Result};
 
 /// Largest file, in bytes, that is held in memory to be changed.
@@ -99,8 +100,8 @@ pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8]) -> Result<Option<&
         "it has other hard links"
     } else {
         match swap(path, folder, Some(&before), bytes) {
-            Ok(true) => return Ok(None),
-            Ok(false) => "its owner would have changed",
+            Ok(None) => return Ok(None),
+            Ok(Some(lost)) => lost,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => "its folder cannot be written",
             Err(error) => return Err(Error::io("write", asked)(error)),
         }
@@ -109,33 +110,34 @@ pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8]) -> Result<Option<&
     Ok(Some(in_place))
 }
 
-/// Writes a new file and puts it in the target's place. False, with nothing changed, when owner and group
+/// Writes a new file and puts it in the target's place. Says what would be lost, with nothing changed, when something
 /// cannot be kept.
-fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<bool> {
+fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<Option<&'static str>> {
+    let old = before.map(|metadata| (path, metadata));
     // The usual creation mask applies to the mode of a new file.
     let mode = before.map_or(0o666, |_| 0o600);
     let mut names = tempfile::Builder::new();
     names.prefix(".stele-").suffix(".tmp").permissions(fs::Permissions::from_mode(mode));
     // While it is written and made durable it has no name, so that a crash leaves nothing in the folder.
     if let Some(new) = nameless(folder, mode) {
-        if !fill(&new, before, bytes)? {
-            return Ok(false);
+        if let Some(lost) = fill(&new, old, bytes)? {
+            return Ok(Some(lost));
         }
         if (before.is_none() && link(&new, path).is_ok())
             || names.make_in(folder, |name| link(&new, name)).is_ok_and(|named| named.persist(path).is_ok())
         {
             File::open(folder)?.sync_all()?;
-            return Ok(true);
+            return Ok(None);
         }
     }
     let new = names.tempfile_in(folder)?;
-    if !fill(new.as_file(), before, bytes)? {
-        return Ok(false);
+    if let Some(lost) = fill(new.as_file(), old, bytes)? {
+        return Ok(Some(lost));
     }
     new.persist(path).map_err(|error| error.error)?;
     // The rename is durable once the folder is.
     File::open(folder)?.sync_all()?;
-    Ok(true)
+    Ok(None)
 }
 
 /// A file without a name; `None` where the file system has no such files.
@@ -159,21 +161,24 @@ fn link(file: &File, name: &Path) -> io::Result<()> {
     Ok(rustix::fs::linkat(here, own, here, name, flags)?)
 }
 
-/// Writes what is to be in the target's place, with the target's owner and mode. False when the owner
-/// cannot be kept.
-fn fill(mut new: &File, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<bool> {
+/// Writes what is to be in the target's place, with the target's owner, mode, access control list and extended
+/// attributes. Says which of them would be lost, if one would.
+fn fill(mut new: &File, old: Option<(&Path, &Metadata)>, bytes: &[u8]) -> io::Result<Option<&'static str>> {
     new.write_all(bytes)?;
-    if let Some(before) = before {
+    if let Some((path, before)) = old {
         let now = new.metadata()?;
         if (now.uid(), now.gid()) != (before.uid(), before.gid())
             && std::os::unix::fs::fchown(new, Some(before.uid()), Some(before.gid())).is_err()
         {
-            return Ok(false);
+            return Ok(Some("its owner would have changed"));
+        }
+        if !attributes::copy(path, new) {
+            return Ok(Some("its access control list or an extended attribute would have been lost"));
         }
         new.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
     }
     new.sync_all()?;
-    Ok(true)
+    Ok(None)
 }
 
 /// Writes over the old content, which keeps the inode.

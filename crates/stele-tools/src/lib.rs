@@ -10,6 +10,7 @@
 //! **Invariant:** every result passes [`sanitise::inert`] on its way out: valid text, no NUL, no
 //! escape sequence that a terminal would act on.
 
+mod attributes;
 mod card;
 pub mod change;
 mod declare;
@@ -41,7 +42,7 @@ use std::sync::Arc;
 
 use stele_core::{Future, Tool, limits};
 
-pub use preview::{Preview, preview};
+pub use preview::{Preview, PreviewOptions, preview};
 pub use supervise::supervise;
 
 /// Asks a person and waits for the answer; `None` when nobody can be asked or nobody answered.
@@ -68,6 +69,8 @@ pub struct Options {
     pub offer: Vec<Offer>,
     /// What the tools of the web may do.
     pub web: Web,
+    /// How the edit engine works; where paths in patches are in is not looked at.
+    pub edit: stele_edit::Options,
 }
 
 /// A tool that is offered only where the configuration says so.

@@ -8,6 +8,15 @@ use crate::tools;
 /// Largest content, in bytes before and after, that is shown.
 const LARGEST: usize = 4 * 1024 * 1024;
 
+/// What a preview is made with; the same as the tools are.
+#[derive(Clone, Debug, Default)]
+pub struct PreviewOptions {
+    /// What `~` stands for.
+    pub home: Option<PathBuf>,
+    /// How the edit engine works.
+    pub edit: stele_edit::Options,
+}
+
 /// A file before and after a change that was not made yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
@@ -31,14 +40,14 @@ impl Preview {
 ///
 /// # Errors
 /// Why the call would fail, as the model would be told.
-pub fn preview(tool: &str, arguments: &str, cwd: &Path, home: Option<&Path>) -> Option<Result<Preview, String>> {
-    let place = Place { cwd: cwd.to_owned(), home: home.map(Path::to_owned), spill: None };
+pub fn preview(tool: &str, arguments: &str, cwd: &Path, options: &PreviewOptions) -> Option<Result<Preview, String>> {
+    let place = Place { cwd: cwd.to_owned(), home: options.home.clone(), spill: None };
     let made = match tool {
-        "write" => tools::write::preview,
-        "edit" => tools::edit::preview,
+        "write" => tools::write::preview(&place, arguments),
+        "edit" => tools::edit::preview(&place, arguments, &options.edit),
         _ => return None,
     };
-    match made(&place, arguments) {
+    match made {
         Ok(preview) => preview.filter(|preview| preview.after.len() <= LARGEST).map(Ok),
         Err(error) => Some(Err(error.to_string())),
     }
@@ -59,7 +68,9 @@ mod tests {
         let cwd = folder.path().canonicalize().unwrap();
         let file = cwd.join("a");
         std::fs::write(&file, "one\ntwo\n").unwrap();
-        let show = |tool, arguments: serde_json::Value| preview(tool, &arguments.to_string(), &cwd, None);
+        let show = |tool, arguments: serde_json::Value| {
+            preview(tool, &arguments.to_string(), &cwd, &PreviewOptions::default())
+        };
         let write = show("write", serde_json::json!({"path": "a", "content": "x\n"})).unwrap().unwrap();
         assert_eq!((write.before.as_deref(), write.after.as_str()), (Some("one\ntwo\n"), "x\n"));
         let edits = |old| serde_json::json!({"path": "a", "edits": [{"old": old, "new": "2"}]});
@@ -67,6 +78,14 @@ mod tests {
         assert!(show("edit", edits("three")).unwrap().is_err());
         let new = show("write", serde_json::json!({"path": "b/c", "content": "x"})).unwrap().unwrap();
         assert_eq!(new.before, None);
+        let last = PreviewOptions {
+            edit: stele_edit::Options { on_ambiguous: stele_edit::OnAmbiguous::Last, ..Default::default() },
+            ..PreviewOptions::default()
+        };
+        std::fs::write(&file, "two\ntwo\n").unwrap();
+        assert!(show("edit", edits("two")).unwrap().is_err());
+        assert_eq!(preview("edit", &edits("two").to_string(), &cwd, &last).unwrap().unwrap().after, "two\n2\n");
+        std::fs::write(&file, "one\ntwo\n").unwrap();
         assert_eq!(show("bash", serde_json::json!({})), None);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\ntwo\n");
         std::fs::File::options().write(true).open(&file).unwrap().set_len(5 << 20).unwrap();

@@ -169,7 +169,10 @@ pub fn view(setup: &Setup, output: &OutputArgs, tools: Vec<Arc<dyn Tool>>, hold_
 /// A text view of this process.
 pub fn text_view(setup: &Setup, choice: Choice, tools: Vec<Arc<dyn Tool>>) -> TextView {
     let mut text = TextView::new(setup.look.screen(), choice, tools, setup.folder.clone());
-    text.home = setup.environment.get("HOME").map(PathBuf::from);
+    text.previews = stele_tools::PreviewOptions {
+        home: setup.environment.get("HOME").map(PathBuf::from),
+        edit: setup.config.edit.clone(),
+    };
     let routes = setup.routes().unwrap_or_default();
     let keys = routes.into_iter().filter_map(|route| match route.key {
         stele_provider::KeySource::Env(variable) => Some((route.name, variable)),

@@ -102,6 +102,8 @@ impl Reader<'_> {
         let raw = match (key.kind, value) {
             (Kind::Text, DeValue::String(text)) => Raw::Text(text.to_string()),
             (Kind::Text, other) => return Err(wrong(at, name, "a text", other)),
+            (Kind::Switch, DeValue::Boolean(set)) => Raw::Switch(*set),
+            (Kind::Switch, other) => return Err(wrong(at, name, "true or false", other)),
             (Kind::Limit(_), DeValue::Integer(number)) => match u64::from_str_radix(number.as_str(), number.radix()) {
                 Ok(number) => Raw::Number(number),
                 Err(_) => return Err(wrong(at, name, "a whole number, not below zero", value)),

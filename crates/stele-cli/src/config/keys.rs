@@ -15,6 +15,8 @@ pub const TRUSTED_HOSTS: &str = "web.trusted_hosts";
 pub const SEARCH: &str = "web.search";
 pub const SEARCH_URL: &str = "web.search_url";
 pub const SEARCH_KEY: &str = "web.search_key_env";
+pub const FUZZY: &str = "edit.fuzzy";
+pub const ON_AMBIGUOUS: &str = "edit.on_ambiguous";
 pub const PERSONA: &str = "agent.persona";
 
 /// What a key takes.
@@ -22,6 +24,8 @@ pub const PERSONA: &str = "agent.persona";
 pub enum Kind {
     /// A text.
     Text,
+    /// Yes or no.
+    Switch,
     /// A list of texts; those of all layers count together.
     Texts,
     /// A whole number within a bound.
@@ -64,6 +68,12 @@ const PLAIN: &[(&str, Kind, &str)] = &[
     (SEARCH, Kind::Text, "the kind of service that web_search asks: searxng, brave"),
     (SEARCH_URL, Kind::Text, "the address of that service"),
     (SEARCH_KEY, Kind::Text, "the variable that holds its key"),
+    (
+        FUZZY,
+        Kind::Switch,
+        "whether an edit may find a place by its first and last line and a body that is nearly the same",
+    ),
+    (ON_AMBIGUOUS, Kind::Text, "what an edit does whose text is at several places: refuse, last"),
     (PERSONA, Kind::Text, "text that is added to what the model is told first"),
 ];
 
@@ -162,7 +172,7 @@ pub fn nearest(path: &str) -> String {
 /// The variable of a key that can be set in the environment: `limits.steps` is `STELE_LIMITS_STEPS`.
 /// Lists and routes have none, and the model has its own way (`STELE_MODEL` beside `STELE_BASE_URL`).
 pub fn variable(key: &Key) -> Option<String> {
-    let scalar = matches!(key.kind, Kind::Text | Kind::Limit(_));
+    let scalar = matches!(key.kind, Kind::Text | Kind::Switch | Kind::Limit(_));
     (scalar && key.name != HIGHEST_MODE && key.name != MODEL)
         .then(|| format!("STELE_{}", key.name.replace('.', "_").to_uppercase()))
 }

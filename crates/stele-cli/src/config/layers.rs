@@ -21,6 +21,8 @@ const READ_ELSEWHERE: &[&str] =
 pub(super) enum Raw {
     /// A text.
     Text(String),
+    /// Yes or no.
+    Switch(bool),
     /// A number.
     Number(u64),
     /// A list of texts, each with its line.
@@ -34,6 +36,7 @@ impl Raw {
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
         match self {
             Self::Text(text) => quoted(text),
+            Self::Switch(set) => set.to_string(),
             Self::Number(number) => number.to_string(),
             Self::Texts(texts) => {
                 format!("[{}]", texts.iter().map(|(text, _)| quoted(text)).collect::<Vec<_>>().join(", "))
@@ -94,6 +97,14 @@ impl Layers {
                         problem: format!("takes a whole number, found {value:?}"),
                     })?;
                     found.push(Entry { key: name.clone(), value: Raw::Number(number), source });
+                }
+                Some((_, Key { name, kind: Kind::Switch, .. })) => {
+                    let set = value.trim().parse().map_err(|_| ConfigError::Value {
+                        at: source.clone(),
+                        key: name.clone(),
+                        problem: format!("takes true or false, found {value:?}"),
+                    })?;
+                    found.push(Entry { key: name.clone(), value: Raw::Switch(set), source });
                 }
                 Some((_, key)) => found.push(Entry { key: key.name.clone(), value: Raw::Text(value.clone()), source }),
                 None if READ_ELSEWHERE.contains(&name.as_str()) || wanted(name) => {}
@@ -247,6 +258,8 @@ impl Layers {
 fn default(key: &Key) -> Option<String> {
     match (key.kind, key.name.as_str()) {
         (Kind::Limit(bound), _) => Some(bound.default.to_string()),
+        (Kind::Switch, _) => Some(false.to_string()),
+        (_, keys::ON_AMBIGUOUS) => Some(Raw::Text("refuse".to_owned()).toml()),
         (_, keys::MODE) => Some(Raw::Text(Mode::default().to_string()).toml()),
         (_, keys::HIGHEST_MODE) => Some(Raw::Text(Mode::Full.to_string()).toml()),
         _ => None,

@@ -58,6 +58,8 @@ pub struct Config {
     pub offer: Vec<stele_tools::Offer>,
     /// What the tools of the web may do.
     pub web: stele_tools::Web,
+    /// How the edit engine works.
+    pub edit: stele_edit::Options,
     /// Limits of the tools.
     pub tool_limits: stele_tools::Limits,
     /// Limits of every turn, as far as they were set.
@@ -120,6 +122,7 @@ impl Config {
             shell_env,
             offer,
             web,
+            edit: layers.edit()?,
             tool_limits,
             turn_limits,
             connect: milliseconds(&limits::CONNECT_MS)?,

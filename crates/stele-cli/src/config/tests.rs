@@ -75,6 +75,10 @@ persona = "Be brief."
 [tools]
 offer = ["patch"]
 
+[edit]
+fuzzy = true
+on_ambiguous = "last"
+
 [web]
 trusted_hosts = ["docs.local:8080"]
 search = "searxng"
@@ -89,6 +93,7 @@ key_env = "WORK_KEY"
 headers = { x-team = "tools" }
 parameters = { max_output_tokens = 16000, effort = "high" }
 cache = { marks = "off" }
+images = true
 
 [routes.work.price]
 input = 1_000_000
@@ -105,6 +110,7 @@ long = { above = 1, input_percent = 200, output_percent = 150 }
     assert_eq!(config.shell_env, ["CARGO_HOME", "JAVA_HOME"]);
     assert_eq!(config.persona.as_deref(), Some("Be brief."));
     assert_eq!(config.offer, [stele_tools::Offer::Patch]);
+    assert_eq!((config.edit.fuzzy, config.edit.on_ambiguous), (true, stele_edit::OnAmbiguous::Last));
     assert_eq!(config.web.trusted_hosts, ["docs.local:8080"]);
     assert_eq!(config.web.search.as_ref().unwrap().url, "http://127.0.0.1:2");
     let route = &config.routes["work"];
@@ -365,6 +371,17 @@ proptest::proptest! {
     ) {
         let _ = Config::load(&user(&format!("{} = {value}", key.name.replace('*', "x"))));
     }
+}
+
+#[test]
+fn the_edit_engine_is_strict_unless_it_is_told_otherwise() {
+    let config = Config::load(&user("")).unwrap();
+    assert_eq!(config.edit, stele_edit::Options::default());
+    refused(
+        &user("[edit]\non_ambiguous = \"first\""),
+        "config.value: /c.toml:2: `edit.on_ambiguous` takes refuse or last, found \"first\"",
+    );
+    refused(&user("[edit]\nfuzzy = 1"), "config.value: /c.toml:2: `edit.fuzzy` takes true or false, found integer");
 }
 
 #[test]

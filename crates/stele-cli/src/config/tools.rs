@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use stele_edit::OnAmbiguous;
 use stele_tools::{Offer, Search, SearchKind, Web};
 
 use super::error::ConfigError;
 use super::keys;
-use super::layers::{Layers, Raw};
+use super::layers::{Entry, Layers, Raw};
 
 impl Layers {
     /// Tools that are offered beyond the usual ones.
@@ -23,6 +24,23 @@ impl Layers {
             }
         }
         Ok(offer)
+    }
+
+    /// How the edit engine works.
+    pub(super) fn edit(&self) -> Result<stele_edit::Options, ConfigError> {
+        let fuzzy = matches!(self.entries(keys::FUZZY).next_back(), Some(Entry { value: Raw::Switch(true), .. }));
+        let on_ambiguous = match self.text(keys::ON_AMBIGUOUS)?.as_deref() {
+            None | Some("refuse") => OnAmbiguous::Refuse,
+            Some("last") => OnAmbiguous::Last,
+            Some(other) => {
+                return Err(ConfigError::Value {
+                    at: self.source(keys::ON_AMBIGUOUS),
+                    key: keys::ON_AMBIGUOUS.to_owned(),
+                    problem: format!("takes refuse or last, found {other:?}"),
+                });
+            }
+        };
+        Ok(stele_edit::Options { fuzzy, on_ambiguous, root: None })
     }
 
     /// What the tools of the web may do. A search that is offered needs a service.

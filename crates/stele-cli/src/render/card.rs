@@ -37,11 +37,11 @@ pub fn question(
     name: &str,
     arguments: &str,
     folder: &Path,
-    home: Option<&Path>,
+    previews: &stele_tools::PreviewOptions,
     style: Style,
 ) -> Vec<String> {
     let Some(tool) = tool else { return vec![inert(&format!("{name} {arguments}"))] };
-    match stele_tools::preview(name, arguments, folder, home) {
+    match stele_tools::preview(name, arguments, folder, previews) {
         Some(Ok(preview)) => return previewed(&preview, &title(Some(tool), name, arguments, folder), style),
         Some(Err(problem)) => {
             let title = style.bold(&title(Some(tool), name, arguments, folder));

@@ -38,8 +38,8 @@ pub struct TextView {
     choice: Choice,
     tools: Vec<Arc<dyn Tool>>,
     pub folder: PathBuf,
-    /// What `~` stands for in the paths of calls.
-    pub home: Option<PathBuf>,
+    /// How changes are shown before they are made.
+    pub previews: stele_tools::PreviewOptions,
     calls: BTreeMap<CallId, ShownCall>,
     answer: Answer,
     /// The call whose title is the last line on standard error.
@@ -76,7 +76,7 @@ impl TextView {
             choice,
             tools,
             folder,
-            home: None,
+            previews: stele_tools::PreviewOptions::default(),
             calls: BTreeMap::new(),
             answer: Answer::default(),
             last_title: None,
@@ -436,7 +436,7 @@ impl TextView {
     pub fn ask(&mut self, call: CallId) {
         let style = self.screen.style;
         let Some(shown) = self.calls.get(&call) else { return };
-        let question = approve::question(shown, self.tool(&shown.name), &self.folder, self.home.as_deref(), style);
+        let question = approve::question(shown, self.tool(&shown.name), &self.folder, &self.previews, style);
         let choices = approve::choices(shown);
         self.warn(&question);
         self.screen.prompt(&choices);

@@ -45,6 +45,7 @@ pub(crate) struct Edit {
     declared: Declared<Arguments>,
     roots: Roots,
     limit: usize,
+    engine: stele_edit::Options,
 }
 
 impl Edit {
@@ -53,6 +54,7 @@ impl Edit {
             declared: Declared::new("edit", include_str!("edit.md"), ""),
             roots: options.roots(),
             limit: options.limits.result_bytes,
+            engine: options.edit.clone(),
         }
     }
 }
@@ -102,7 +104,8 @@ impl Tool for Edit {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
-                blocking(move || edit(&place, arguments, &seen)).await
+                let engine = self.engine.clone();
+                blocking(move || edit(&place, arguments, &engine, &seen)).await
             };
             finish(result.await, Some(self.limit))
         })
@@ -129,7 +132,7 @@ struct Planned {
     applied: stele_edit::Applied,
 }
 
-fn plan(place: &Place, arguments: Arguments) -> Result<Planned> {
+fn plan(place: &Place, arguments: Arguments, engine: &stele_edit::Options) -> Result<Planned> {
     let asked = arguments.path;
     let edits = arguments.edits.filter(|edits| !edits.is_empty());
     let creates = match (&edits, &arguments.input) {
@@ -155,10 +158,10 @@ fn plan(place: &Place, arguments: Arguments) -> Result<Planned> {
     };
     let shown = card::relative(&target.display().to_string(), &place.cwd);
     let applied = match (edits, arguments.input) {
-        (_, Some(input)) => stele_edit::edit_input(Some(&shown), before.as_deref(), &input),
+        (_, Some(input)) => engine.edit_input(Some(&shown), before.as_deref(), &input),
         (edits, None) => {
             let edits: Vec<_> = edits.into_iter().flatten().map(stele_edit::Edit::from).collect();
-            stele_edit::apply(before.as_deref().unwrap_or_default(), &edits)
+            engine.apply(before.as_deref().unwrap_or_default(), &edits)
         }
     };
     let applied = match applied {
@@ -173,17 +176,17 @@ fn plan(place: &Place, arguments: Arguments) -> Result<Planned> {
 }
 
 /// What an edit would make of its file as it is now.
-pub(crate) fn preview(place: &Place, arguments: &str) -> Result<Option<Preview>> {
+pub(crate) fn preview(place: &Place, arguments: &str, engine: &stele_edit::Options) -> Result<Option<Preview>> {
     let arguments = Declared::<Arguments>::new("edit", "", "").parse(arguments)?;
     if preview::is_too_large(place, &arguments.path) {
         return Ok(None);
     }
-    let planned = plan(place, arguments)?;
+    let planned = plan(place, arguments, engine)?;
     Ok(Some(Preview::of(planned.target, planned.before.as_deref(), &planned.applied.bytes)))
 }
 
-fn edit(place: &Place, arguments: Arguments, seen: &ReadFiles) -> Result<ToolOutput> {
-    let Planned { asked, found, target, shown, before, applied } = plan(place, arguments)?;
+fn edit(place: &Place, arguments: Arguments, engine: &stele_edit::Options, seen: &ReadFiles) -> Result<ToolOutput> {
+    let Planned { asked, found, target, shown, before, applied } = plan(place, arguments, engine)?;
     let noted = Before::note(&target, before.as_deref());
     let in_place = file::replace(&target, &asked, &applied.bytes)?;
     let change = file::change(&target, &shown, before.as_deref(), &applied.bytes);

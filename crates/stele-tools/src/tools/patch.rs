@@ -34,6 +34,7 @@ pub(crate) struct Patch {
     declared: Declared<Arguments>,
     roots: Roots,
     limit: usize,
+    engine: stele_edit::Options,
 }
 
 impl Patch {
@@ -42,6 +43,7 @@ impl Patch {
             declared: Declared::new("patch", include_str!("patch.md"), ""),
             roots: options.roots(),
             limit: options.limits.result_bytes,
+            engine: options.edit.clone(),
         }
     }
 
@@ -89,7 +91,8 @@ impl Tool for Patch {
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
                 // Not cut short by a cancel: what it did must be known.
-                blocking(move || patch(&place, &arguments.patch, &seen)).await
+                let engine = self.engine.clone();
+                blocking(move || patch(&place, &arguments.patch, engine, &seen)).await
             };
             finish(result.await, Some(self.limit))
         })
@@ -100,8 +103,8 @@ fn refused(refusal: stele_edit::Refusal) -> Error {
     Error::Refused { code: refusal.code, message: refusal.message }
 }
 
-fn patch(place: &Place, input: &str, seen: &ReadFiles) -> Result<ToolOutput> {
-    let options = stele_edit::Options { root: Some(place.cwd.display().to_string()), ..stele_edit::Options::default() };
+fn patch(place: &Place, input: &str, engine: stele_edit::Options, seen: &ReadFiles) -> Result<ToolOutput> {
+    let options = stele_edit::Options { root: Some(place.cwd.display().to_string()), ..engine };
     let mut unreadable = None;
     let mut read = |path: &str| match place.target(path).and_then(|target| file::read(&target, path)) {
         Ok(bytes) => Some(bytes),
