@@ -242,7 +242,7 @@ impl<'a> Grower<'a> {
             _ => {}
         }
         let content = self.random.text(bytes);
-        self.append(ToolResult { call, content: content.into(), error: None, meta })?;
+        self.append(ToolResult { call, content: content.into(), images: Vec::new(), error: None, meta })?;
         if name == "todo" {
             let items = vec![TodoItem { text: format!("do part {}", call.0), status: TodoStatus::Pending }];
             self.append(TodoSet { items })?;
@@ -281,6 +281,7 @@ impl<'a> Grower<'a> {
     fn write(&mut self) -> Result<()> {
         let counters = self.state.counters();
         let summary = Summary {
+            cwd: self.state.session().map(|session| session.cwd.clone()).unwrap_or_default(),
             updated: self.now,
             title: self.state.first_prompt().map(|prompt| prompt.chars().take(80).collect()),
             model: self.state.model().map(|model| model.model.clone()),

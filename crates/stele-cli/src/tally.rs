@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Millis, Mode, Record, State, Text, ToolGated,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Millis, Mode, Record, Reuse, State, Text,
+    ToolGated,
 };
 
 /// What became of a file over a run.
@@ -38,6 +39,8 @@ pub struct Tally {
     pub executions: u64,
     /// Tokens and money.
     pub account: Account,
+    /// Results that were pointed at instead of sent again.
+    pub local_reuse: Reuse,
     pub files: BTreeMap<String, ChangedFile>,
     pub refused: Vec<RefusedCall>,
     /// Text of the last answer.
@@ -83,6 +86,7 @@ impl Tally {
         }
         self.ended = Some(record.ts);
         self.account.fold(record);
+        self.local_reuse.fold(&record.event);
         match &record.event {
             Event::ModeSet(set) => self.mode = Some(set.mode),
             Event::StepStarted(_) => self.steps += 1,
@@ -225,6 +229,20 @@ mod tests {
     }
 
     #[test]
+    fn pointers_are_counted_apart_from_the_providers_cache() {
+        let pointer = |saved| -> Event {
+            let read = stele_core::ReadMeta { unchanged: true, saved, ..Default::default() };
+            let meta = ResultMeta { read: Some(read), ..ResultMeta::default() };
+            ToolResult { call: CallId(1), content: "".into(), images: Vec::new(), error: None, meta }.into()
+        };
+        let tally = fold(vec![pointer(1_000), pointer(2_500)]);
+        assert_eq!((tally.local_reuse.times, tally.local_reuse.bytes), (2, 3_500));
+        assert_eq!(tally.hit_rate(), None);
+        let line = crate::render::timeline::local_reuse(&tally.local_reuse);
+        assert_eq!(line.as_deref(), Some("local tool-result reuse: 2 times, 3,500 B not sent again"));
+    }
+
+    #[test]
     fn changes_of_a_file_add_up() {
         let file =
             |action, added| FileMeta { path: "/a".to_owned(), action, hash: None, added, removed: 1, diff: None };
@@ -234,6 +252,7 @@ mod tests {
         };
         let tally =
             fold(vec![result(FileAction::Read, 9), result(FileAction::Created, 3), result(FileAction::Changed, 2)]);
+        assert!(tally.local_reuse.is_none());
         let file = &tally.files["/a"];
         assert_eq!((file.action, file.added, file.removed), (FileAction::Created, 5, 2));
     }

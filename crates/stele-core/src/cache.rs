@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Event, Millis, Record, Usage};
+use crate::{Event, Millis, Record, Reuse, Usage};
 
 /// How an endpoint's cache works, as far as it bounds what can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -24,6 +24,9 @@ pub struct CacheReport {
     pub requests: Vec<CacheLine>,
     /// Tokens of all of them.
     pub usage: Usage,
+    /// Results that were pointed at instead of sent again: no part of the provider's cache.
+    #[serde(skip_serializing_if = "Reuse::is_none")]
+    pub local_reuse: Reuse,
     #[serde(skip)]
     open: Option<Open>,
     #[serde(skip)]
@@ -101,6 +104,7 @@ impl CacheReport {
             rules,
             requests: Vec::new(),
             usage: Usage::default(),
+            local_reuse: Reuse::default(),
             open: None,
             cut: None,
             last_sent: None,
@@ -110,6 +114,7 @@ impl CacheReport {
 
     /// Folds the next record in.
     pub fn fold(&mut self, record: &Record) {
+        self.local_reuse.fold(&record.event);
         match &record.event {
             Event::EpochOpened(opened) => {
                 self.cut = (opened.n > 1).then(|| opened.reason.name().to_owned());

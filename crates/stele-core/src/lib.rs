@@ -24,6 +24,7 @@ mod ids;
 mod image;
 mod json;
 pub mod limits;
+mod look;
 mod message;
 mod owed;
 mod record;
@@ -31,6 +32,7 @@ mod repair;
 mod repeats;
 mod request;
 pub mod retry;
+mod reuse;
 mod state;
 mod surface;
 mod text;
@@ -50,6 +52,7 @@ pub use history::{History, TurnChanges, Undone};
 pub use ids::{CallId, ItemId, JobId, Micros, Millis, Seq, SessionId};
 pub use image::{Image, ImageInput, MediaType};
 pub use json::{parse_lenient, repair_surrogates};
+pub use look::{is_alike, name_on_a_line};
 pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
 pub use owed::{Action, close, owed, partial_answer, resume};
 pub use record::{Record, RecordBytes, Stored};
@@ -57,6 +60,7 @@ pub use request::{
     CacheMarks, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock, SystemRole,
     ToolSchema, Wire, Zone,
 };
+pub use reuse::Reuse;
 pub use state::{CallStage, Counters, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting, assemble};
 pub use surface::{
     ANSWER_MISSING, CallRecord, DERIVE_REV, RESULT_EMPTY, RESULT_MISSING, SurfaceItem, USER_MISSING, derive,

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Account, Block, CallId, Coverage, EndReason, Event, LimitReached, Micros, Millis, Record, Stop, Usage, Verdict,
+    Account, Block, CallId, Coverage, EndReason, Event, LimitReached, Micros, Millis, Record, Reuse, Stop, Usage,
+    Verdict,
 };
 
 /// Version of the timeline's shape.
@@ -33,6 +34,9 @@ pub struct Timeline {
     /// Cost; absent when some of it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Micros>,
+    /// Results that were pointed at instead of sent again: no part of the provider's cache.
+    #[serde(skip_serializing_if = "Reuse::is_none")]
+    pub local_reuse: Reuse,
     /// What happened, in order.
     pub steps: Vec<Entry>,
     /// Entries that did not fit.
@@ -160,6 +164,7 @@ impl Default for Timeline {
             coverage: Coverage::default(),
             hit_rate: None,
             cost: Some(Micros(0)),
+            local_reuse: Reuse::default(),
             steps: Vec::new(),
             left_out: 0,
             turns: Vec::new(),
@@ -173,6 +178,7 @@ impl Timeline {
     /// Folds the next record in.
     pub fn fold(&mut self, record: &Record) {
         self.sum(record);
+        self.local_reuse.fold(&record.event);
         match &record.event {
             Event::TurnStarted(_) => {
                 self.status = Status::Running;

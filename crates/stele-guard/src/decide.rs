@@ -37,11 +37,18 @@ pub fn decide(call: &Call, mode: Mode, policy: &Policy, workspace: &Workspace) -
             }
             Subject::Read(path) => {
                 standing.raise(judge.path(Access::Read, path));
+                // Tools open the one name that looks like one that does not exist.
+                if let Some(real) = workspace.look_alike(path) {
+                    standing.raise(judge.path(Access::Read, &real));
+                }
                 suggestion = suggest::path(Access::Read, tool, path, workspace);
             }
             Subject::Write(path) => {
                 changes = true;
                 standing.raise(judge.path(Access::Write, path));
+                if let Some(real) = workspace.look_alike(path) {
+                    standing.raise(judge.path(Access::Write, &real));
+                }
                 suggestion = suggest::path(Access::Write, tool, path, workspace);
             }
         }

@@ -4,10 +4,15 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
+use stele_core::is_alike;
+
 use crate::Error;
 
 /// Symbolic links followed before a path counts as a loop, as the Linux kernel does (`path_resolution(7)`).
 const LINKS_MAX: usize = 40;
+
+/// Entries of a folder that are looked at for a name that does not exist.
+const SIBLINGS: usize = 10_000;
 
 /// Folders in which nothing is changed without asking, at any depth.
 const PROTECTED: &[&str] = &[".git", ".stele"];
@@ -86,6 +91,32 @@ impl Workspace {
     pub(crate) fn place(&self, folder: &Path, path: &str) -> Option<Place> {
         let joined = folder.join(path);
         Some(Place { written: normalise(&joined), resolved: resolve(&joined)? })
+    }
+
+    /// The name of a file that a tool would open in the place of one that does not exist: each part that is not there
+    /// is taken for the one sibling that looks the same. `None` where the name is taken as it is, or leads nowhere.
+    pub(crate) fn look_alike(&self, path: &str) -> Option<String> {
+        let joined = match (path.strip_prefix("~/"), &self.home) {
+            (Some(inner), Some(home)) => home.join(inner),
+            _ => self.cwd.join(path),
+        };
+        let mut real = PathBuf::new();
+        let mut instead = false;
+        for part in joined.components() {
+            let next = real.join(part);
+            if next.symlink_metadata().is_ok() {
+                real = next;
+                continue;
+            }
+            let Component::Normal(name) = part else { return None };
+            let wanted = name.to_string_lossy();
+            let siblings = std::fs::read_dir(&real).ok()?.take(SIBLINGS).flatten().map(|entry| entry.file_name());
+            let mut alike = siblings.filter(|sibling| is_alike(&wanted, &sibling.to_string_lossy()));
+            let (Some(one), None) = (alike.next(), alike.next()) else { return None };
+            real.push(one);
+            instead = true;
+        }
+        instead.then(|| real.to_string_lossy().into_owned())
     }
 
     /// True when the place lies in the workspace.

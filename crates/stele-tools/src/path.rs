@@ -1,12 +1,11 @@
 //! From the name a model wrote to the file that is meant.
 
-use std::borrow::Cow;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use stele_core::SessionId;
-use unicode_normalization::UnicodeNormalization;
+pub(crate) use stele_core::name_on_a_line as one_line;
+use stele_core::{SessionId, is_alike};
 
 use crate::error::{Error, Result};
 use crate::spill::{self, Spill};
@@ -200,36 +199,12 @@ fn siblings(folder: &Path) -> Vec<std::ffi::OsString> {
 }
 
 fn look_alikes(folder: &Path, name: &str) -> Vec<std::ffi::OsString> {
-    let wanted = key(name);
-    // A name is also found by what a list shows of it.
-    let alike = |sibling: &str| key(sibling) == wanted || (sibling != name && one_line(sibling) == name);
-    siblings(folder).into_iter().filter(|sibling| alike(&sibling.to_string_lossy())).collect()
-}
-
-/// Names with the same key look the same: composed or decomposed accents, spaces that do not break,
-/// typographic apostrophes.
-fn key(name: &str) -> String {
-    name.nfc()
-        .map(|c| match c {
-            '\u{a0}' | '\u{202f}' | '\u{2007}' | '\u{2009}' => ' ',
-            '\u{2018}' | '\u{2019}' | '\u{2bc}' => '\'',
-            c => c,
-        })
-        .collect()
+    siblings(folder).into_iter().filter(|sibling| is_alike(name, &sibling.to_string_lossy())).collect()
 }
 
 /// Shows a name so that look-alikes can be told apart.
 fn escape(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
-}
-
-/// A name as one line of a result: what is no letter on a line is written as an escape of Rust's, `\n` or `\u{1b}`.
-pub(crate) fn one_line(name: &str) -> Cow<'_, str> {
-    if !name.contains(char::is_control) {
-        return Cow::Borrowed(name);
-    }
-    let shown = |letter: char| if letter.is_control() { letter.escape_default().to_string() } else { letter.into() };
-    Cow::Owned(name.chars().map(shown).collect())
 }
 
 /// Edit distance, in characters.
@@ -266,11 +241,5 @@ mod tests {
         assert_eq!(distance("main.rs", "mian.rs"), 2);
         assert_eq!(distance("", "abc"), 3);
         assert_eq!(distance("abc", "abc"), 0);
-    }
-
-    #[test]
-    fn look_alikes_have_one_key() {
-        assert_eq!(key("caf\u{e9}\u{202f}d\u{2019}un"), key("cafe\u{301} d'un"));
-        assert_ne!(key("a b"), key("ab"));
     }
 }

@@ -105,6 +105,9 @@ pub struct RunResult {
     /// Millionths of a US dollar; absent when a part of it has no known price.
     pub cost: Option<Micros>,
     pub hit_rate: Option<f64>,
+    /// Results that were pointed at instead of sent again: no part of the provider's cache.
+    #[serde(skip_serializing_if = "stele_core::Reuse::is_none")]
+    pub local_reuse: stele_core::Reuse,
     pub session: Option<String>,
     /// The session's last record.
     pub head: Option<HeadJson>,

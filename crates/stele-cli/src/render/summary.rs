@@ -66,6 +66,7 @@ pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, elsewhere: bool, 
         tokens.push_str(&format!(" · known for {} of {} attempts", coverage.known, coverage.attempts));
     }
     lines.push(format!("{}{tokens}", label("tokens")));
+    lines.extend(super::timeline::local_reuse(&tally.local_reuse).map(|reuse| format!("{}{reuse}", label(""))));
     lines.push(format!("{}{}", label("cost"), money::cost(tally.account.cost())));
     let Some(session) = &result.session else { return lines };
     lines.push(format!("{}{session}", label("session")));

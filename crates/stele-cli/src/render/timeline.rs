@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stele_core::Reuse;
 use stele_core::cache::{CacheReport, CacheVerdict};
 use stele_core::timeline::{Entry, EntryKind, Status, Timeline};
 
@@ -26,6 +27,7 @@ pub fn lines(timeline: &Timeline, style: Style) -> Vec<String> {
         plural(sum(|turn| turn.executions), "execution"),
     ));
     lines.push(format!("{}{} · {}", tokens(&timeline.usage), from_cache(timeline.hit_rate), cost(timeline.cost)));
+    lines.extend(local_reuse(&timeline.local_reuse));
     lines
 }
 
@@ -83,5 +85,13 @@ pub fn cache_lines(report: &CacheReport, style: Style) -> Vec<String> {
         ));
     }
     lines.push(format!("{}{}", tokens(&report.usage), from_cache(report.usage.hit_rate())));
+    lines.extend(local_reuse(&report.local_reuse));
     lines
+}
+
+/// What pointers saved, apart from what the provider's cache did.
+pub fn local_reuse(reuse: &Reuse) -> Option<String> {
+    (!reuse.is_none()).then(|| {
+        format!("local tool-result reuse: {}, {} B not sent again", plural(reuse.times, "time"), count(reuse.bytes))
+    })
 }

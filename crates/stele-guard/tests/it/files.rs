@@ -104,3 +104,17 @@ fn a_workspace_that_is_gone_is_an_error() {
     let error = Workspace::new(&gone, &gone, &Surroundings::default()).unwrap_err();
     assert!(matches!(&error, Error::Workspace { .. }) && error.code() == "guard.workspace");
 }
+
+#[test]
+fn a_rule_holds_for_the_file_that_a_look_alike_name_opens() {
+    let scene = Scene::new(Mode::Full).deny(&["read(don\u{2019}t.txt)", "write(caf\u{e9}/**)"]);
+    std::fs::write(scene.root().join("don\u{2019}t.txt"), "").unwrap();
+    std::fs::create_dir(scene.root().join("caf\u{e9}")).unwrap();
+    std::fs::write(scene.root().join("caf\u{e9}/a b"), "").unwrap();
+    assert_eq!(scene.read("don't.txt").verdict, Verdict::Deny);
+    assert_eq!(scene.write("cafe\u{301}/a\u{a0}b").verdict, Verdict::Deny);
+    // The exact name wins, and two names that look alike lead nowhere.
+    std::fs::write(scene.root().join("don't.txt"), "").unwrap();
+    assert_eq!(scene.read("don't.txt").verdict, Verdict::Allow);
+    assert_eq!(scene.read("don\u{2018}t.txt").verdict, Verdict::Allow);
+}

@@ -1,10 +1,10 @@
 //! Runs one built-in tool from the command line: `stele-tool NAME ARGUMENTS-AS-JSON`, in the current
-//! folder. To try a tool by hand; with `__supervise` it is the supervisor of its own shell commands.
+//! folder; `-` for the arguments reads them from standard input. To try a tool by hand; with `__supervise` it is the supervisor of its own shell commands.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -29,7 +29,14 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
     let [name, json] = arguments else { return Err("usage: stele-tool NAME ARGUMENTS-AS-JSON".to_owned()) };
-    let json = json.to_str().ok_or("the arguments are not UTF-8")?;
+    let mut piped = String::new();
+    let json = match json.to_str().ok_or("the arguments are not UTF-8")? {
+        "-" => {
+            std::io::stdin().lock().read_to_string(&mut piped).map_err(|error| error.to_string())?;
+            piped.as_str()
+        }
+        json => json,
+    };
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let options = Options {
         environment: env::vars_os().collect(),

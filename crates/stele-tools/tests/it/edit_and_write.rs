@@ -182,3 +182,48 @@ fn a_large_file_is_written_whole_without_a_diff() {
     assert_eq!((file.added, &file.diff), (500_000, &None));
     assert_eq!(fs::metadata(session.path().join("big")).unwrap().len(), 5_500_000);
 }
+
+/// An access control list in the form of the kernel: user 12345 may read beside the owner (`acl(5)`).
+const LIST: [u8; 44] = [
+    2, 0, 0, 0, // version
+    1, 0, 6, 0, 255, 255, 255, 255, // owner: read, write
+    2, 0, 4, 0, 57, 48, 0, 0, // user 12345: read
+    4, 0, 4, 0, 255, 255, 255, 255, // group: read
+    16, 0, 4, 0, 255, 255, 255, 255, // mask: read
+    32, 0, 0, 0, 255, 255, 255, 255, // others: nothing
+];
+
+#[test]
+fn the_access_control_list_and_attributes_of_a_file_stay() {
+    use rustix::fs::{XattrFlags, getxattr, setxattr};
+
+    let session = Session::new();
+    let path = session.file("a.txt", "one\n");
+    let value = |path: &Path, name: &str| {
+        let mut buffer = vec![0_u8; 256];
+        let length = getxattr(path, name, &mut buffer[..]).ok()?;
+        Some(buffer[..length].to_vec())
+    };
+    let names =
+        [("user.stele.origin", b"https://example.com".as_slice()), ("system.posix_acl_access", LIST.as_slice())];
+    // Where the file system has no such attribute there is none to be kept.
+    let set: Vec<_> =
+        names.into_iter().filter(|(name, kept)| setxattr(&path, *name, kept, XattrFlags::empty()).is_ok()).collect();
+    let (mode, inode) = (path.metadata().unwrap().mode(), path.metadata().unwrap().ino());
+    let output = edit(&session, "a.txt", "one", "two");
+    assert_eq!((output.error.clone(), session.content("a.txt")), (None, "two\n".to_owned()));
+    assert!(!output.content.contains("in place"), "{}", output.content);
+    assert_eq!(path.metadata().unwrap().mode(), mode);
+    assert_ne!(path.metadata().unwrap().ino(), inode, "it was replaced, not written over");
+    for (name, kept) in set {
+        assert_eq!(value(&path, name).as_deref(), Some(kept), "{name}");
+    }
+    // A file without a list does not get the one that its folder gives to new files.
+    let folder = session.path().join("shared");
+    fs::create_dir(&folder).unwrap();
+    let plain = session.file("shared/b.txt", "one\n");
+    if setxattr(&folder, "system.posix_acl_default", &LIST, XattrFlags::empty()).is_ok() {
+        assert_eq!(edit(&session, "shared/b.txt", "one", "two").error, None);
+        assert_eq!(value(&plain, "system.posix_acl_access"), None);
+    }
+}
