@@ -10,6 +10,7 @@
 
 mod agent;
 mod compose;
+mod drift;
 mod driver;
 mod error;
 mod instructions;
@@ -20,6 +21,7 @@ mod undo;
 mod verify;
 
 pub use agent::{Agent, AgentOptions, Approvals, Clock};
+pub use drift::{Drift, Taken};
 pub use driver::{Driver, Until, search_text};
 pub use error::{Error, Result};
 pub use notice::{ChangedSince, Command, Logged, Notice};

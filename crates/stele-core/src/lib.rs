@@ -51,7 +51,7 @@ pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
 pub use owed::{Action, close, owed, partial_answer, resume};
 pub use record::{Record, RecordBytes, Stored};
 pub use request::{
-    CacheMarks, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock, SystemRole,
+    CacheMarks, CacheTtl, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock, SystemRole,
     ToolSchema, Wire, Zone,
 };
 pub use state::{CallStage, Counters, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting, assemble};

@@ -39,7 +39,9 @@ impl Found {
             headers: BTreeMap::new(),
             parameters: Parameters::default(),
             marks: Marks::Auto,
+            ttl: None,
             own_price: None,
+            prices: Default::default(),
         })
     }
 }

@@ -92,7 +92,7 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
         gap_ms: earlier.and_then(|earlier| u64::try_from(request.at.0 - earlier.at.0).ok()),
         lifetime_ms: earlier.and_then(|earlier| {
             let mark = earlier.segments.iter().filter_map(|segment| segment.mark).next_back();
-            judged.rules.lifetime(mark, earlier)
+            earlier.lifetime(&judged.rules, mark)
         }),
         shared_bytes: reference.map_or(0, |reference| reference.bytes),
         parting,

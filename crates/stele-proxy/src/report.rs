@@ -7,7 +7,7 @@ use crate::change::Change;
 use crate::judge::{Judged, Judging, Verdict, in_order, is_line, judge};
 use crate::lineage::Kind;
 use crate::record::Recorded;
-use crate::rules::Rules;
+use stele_provider::CacheRules;
 
 /// All requests, by conversation.
 #[derive(Clone, Debug, Serialize)]
@@ -34,7 +34,7 @@ pub struct Conversation {
     /// What the client calls itself.
     pub agent: Option<String>,
     /// The rules it is judged by.
-    pub rules: Rules,
+    pub rules: CacheRules,
     /// Its answered requests, in order.
     pub requests: Vec<Line>,
     /// What they add up to.

@@ -74,6 +74,7 @@ pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Resul
             prompts: Prompts::One(Some(PROMPT.to_owned())),
             limits: TurnLimits::default(),
             schema: None,
+            warn_above: setup.config.warn_above,
             skipped: setup.config.skipped.clone(),
         };
         let view = run::view(&setup, &args.output, tools, false);
@@ -114,7 +115,9 @@ fn route(server: &Server) -> Route {
         headers: BTreeMap::new(),
         parameters: Parameters::default(),
         marks: Marks::Auto,
+        ttl: None,
         own_price: None,
+        prices: Default::default(),
     }
 }
 

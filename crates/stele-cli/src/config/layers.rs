@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use stele_core::Mode;
+use stele_core::{Mode, Price};
 use stele_core::limits::Bound;
 use stele_provider::RouteConfig;
 
 use super::file::{self, Owner};
+use super::cache::WarnAbove;
 use super::inputs::Inputs;
 use super::keys::{self, Key, Kind};
 use super::settings::{Contribution, Setting};
@@ -56,16 +57,18 @@ pub(super) struct Entry {
 pub(super) struct Layers {
     entries: Vec<Entry>,
     routes: Vec<(String, RouteConfig)>,
+    pub(super) prices: Vec<(String, Price)>,
 }
 
 impl Layers {
     pub(super) fn of(inputs: &Inputs) -> Result<Self, ConfigError> {
-        let mut layers = Self { entries: Vec::new(), routes: Vec::new() };
+        let mut layers = Self { entries: Vec::new(), routes: Vec::new(), prices: Vec::new() };
         for (file, owner) in [(&inputs.managed, Owner::Managed), (&inputs.user, Owner::User)] {
             let Some(file) = file else { continue };
             let parsed = file::parse(file, owner)?;
             layers.entries.extend(parsed.entries);
             layers.routes.extend(parsed.routes);
+            layers.prices.extend(parsed.prices);
         }
         layers.environment(inputs)?;
         layers.flags(inputs);
@@ -212,10 +215,10 @@ impl Layers {
                 .entries
                 .iter()
                 .map(|entry| entry.key.as_str())
-                .filter(|name| *name == key.name || key.kind == Kind::Route && is_instance(&key.name, name))
+                .filter(|name| *name == key.name || key.kind == Kind::Part && is_instance(&key.name, name))
                 .collect();
             names.dedup();
-            if names.is_empty() && key.kind != Kind::Route {
+            if names.is_empty() && key.kind != Kind::Part {
                 names.push(&key.name);
             }
             for name in names {
@@ -247,6 +250,7 @@ impl Layers {
 fn default(key: &Key) -> Option<String> {
     match (key.kind, key.name.as_str()) {
         (Kind::Limit(bound), _) => Some(bound.default.to_string()),
+        (_, keys::CACHE_WARN) => Some(Raw::Text(WarnAbove::default().to_string()).toml()),
         (_, keys::MODE) => Some(Raw::Text(Mode::default().to_string()).toml()),
         (_, keys::HIGHEST_MODE) => Some(Raw::Text(Mode::Full.to_string()).toml()),
         _ => None,
@@ -255,6 +259,12 @@ fn default(key: &Key) -> Option<String> {
 
 /// True when a name is what a pattern with `*` stands for.
 fn is_instance(pattern: &str, name: &str) -> bool {
+    // The name of a model may hold dots.
+    if let Some((front, back)) = pattern.split_once('*').filter(|(front, _)| *front == "prices.") {
+        let back = back.trim_end_matches('*');
+        let inner = name.strip_prefix(front).and_then(|rest| rest.find(back));
+        return inner.is_some_and(|at| at > 0);
+    }
     let parts: Vec<&str> = name.split('.').collect();
     keys::find(&parts).is_some_and(|key| key.name == pattern)
 }

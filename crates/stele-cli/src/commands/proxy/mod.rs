@@ -50,7 +50,7 @@ fn recordings(setup: &Setup, since: Option<Duration>) -> Result<Recordings> {
 }
 
 fn judging(rules: Option<&str>) -> Result<Judging<'_>> {
-    let names = stele_proxy::rule_names();
+    let names = stele_provider::cache_rule_names();
     match rules.filter(|name| !names.contains(name)) {
         Some(name) => Err(unknown_rules(format!("no rules are known for {name:?}; take one of {}", names.join(", ")))),
         None => Ok(Judging { rules, ..Judging::default() }),
