@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use stele_core::{
-    Config, EpochOpened, EpochReason, PrefaceBlock, Segment, SessionId, State, Text, ToolSchema, Zone,
-};
+use stele_core::{Config, EpochOpened, EpochReason, PrefaceBlock, Segment, SessionId, State, Text, ToolSchema, Zone};
 
 use crate::{Agent, Result, instructions};
 

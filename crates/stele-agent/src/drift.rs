@@ -5,8 +5,8 @@
 //! still lives.
 
 use stele_core::{
-    By, Config, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, Record, SegmentDigest, Sent, State, Wire,
-    Zone,
+    By, Config, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, Record, SegmentDigest, Sent, State,
+    Wire, Zone,
 };
 
 use crate::driver::Driver;
@@ -156,7 +156,8 @@ impl Driver {
         let mut encoded = None;
         request::update(&mut encoded, &after)?;
         let Some(encoded) = encoded else { return Err(crate::Error::NothingTo("compose")) };
-        let Some((epoch, sent)) = state.epoch().and_then(|epoch| Some((epoch, epoch.sent.as_ref().or(epoch.before.as_ref())?)))
+        let Some((epoch, sent)) =
+            state.epoch().and_then(|epoch| Some((epoch, epoch.sent.as_ref().or(epoch.before.as_ref())?)))
         else {
             return Ok((EpochCost::default(), encoded, None));
         };

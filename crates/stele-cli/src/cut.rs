@@ -12,7 +12,8 @@ use crate::render::money::{count, money};
 /// Why an epoch opens, for a person.
 pub fn reason(reason: &EpochReason) -> String {
     let listed = |what: &str, names: &[String]| {
-        (!names.is_empty()).then(|| format!("{what} {}", names.iter().map(|name| one_line(name)).collect::<Vec<_>>().join(", ")))
+        (!names.is_empty())
+            .then(|| format!("{what} {}", names.iter().map(|name| one_line(name)).collect::<Vec<_>>().join(", ")))
     };
     match reason {
         EpochReason::Initial => "the session begins".to_owned(),
@@ -24,7 +25,10 @@ pub fn reason(reason: &EpochReason) -> String {
             format!("other tools ({})", parts.into_iter().flatten().collect::<Vec<_>>().join("; "))
         }
         EpochReason::SystemChanged { sections } => {
-            format!("another system text ({})", sections.iter().map(|name| one_line(name)).collect::<Vec<_>>().join(", "))
+            format!(
+                "another system text ({})",
+                sections.iter().map(|name| one_line(name)).collect::<Vec<_>>().join(", ")
+            )
         }
         EpochReason::ParametersChanged => "other model parameters".to_owned(),
         EpochReason::Encoder => "this version writes requests in another way".to_owned(),
@@ -35,7 +39,8 @@ pub fn reason(reason: &EpochReason) -> String {
 
 /// What is sent fresh, and what that costs more.
 pub fn price(cost: &EpochCost) -> String {
-    let more = cost.money.map_or_else(|| "the route has no price for that".to_owned(), |more| format!("{} more", money(more)));
+    let more =
+        cost.money.map_or_else(|| "the route has no price for that".to_owned(), |more| format!("{} more", money(more)));
     match cost.tokens {
         0 => "nothing that the cache still has is lost".to_owned(),
         tokens => format!("about {} tokens are sent fresh, {more}", count(tokens)),
@@ -76,7 +81,8 @@ pub async fn settle(conversation: &mut Conversation, front: &mut Front, most: Wa
         return Ok(Settled::GoesOn);
     }
     let can_wait = cut.taken == Taken::Now && cut.reason != EpochReason::ModelChanged;
-    let question = if can_wait { "  take it now? [y]es, or [n]o: keep it as it was: " } else { "  go on? [y]es, [n]o: " };
+    let question =
+        if can_wait { "  take it now? [y]es, or [n]o: keep it as it was: " } else { "  go on? [y]es, [n]o: " };
     match front.confirm(question).await {
         Confirmed::Yes | Confirmed::Nobody => Ok(Settled::GoesOn),
         Confirmed::No if can_wait => {

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Verdict;
 use crate::limits::TurnLimits;
 use crate::{
-    CallId, Config, Content, Effects, Failure, Hash, ItemId, JobId, Micros, Millis, Price, Seq, SessionId, Text, ToolError,
-    Usage, Wire, Zone,
+    CallId, Config, Content, Effects, Failure, Hash, ItemId, JobId, Micros, Millis, Price, Seq, SessionId, Text,
+    ToolError, Usage, Wire, Zone,
 };
 
 /// Declares the enum of events with its kinds, and what is the same for each of them.

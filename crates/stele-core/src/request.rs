@@ -72,6 +72,19 @@ pub enum Zone {
     History,
 }
 
+impl Zone {
+    /// The name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::System => "system",
+            Self::Preface => "preface",
+            Self::History => "history",
+        }
+    }
+}
+
 /// What stands before the history, in an epoch.
 #[derive(Clone, Debug, Default)]
 pub struct Header {

@@ -9,11 +9,11 @@ use crate::limits::TurnLimits;
 use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
-    Account, ApprovalOutcome, Block, CallId, Config, Coverage, CutReason, Effects, EndReason, EpochOpened, EpochReason, Event,
-    Failure, FileAction, FileMeta, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
-    Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Request, Segment, SegmentDigest, Seq,
-    SessionStarted, Shown, ShownFiles, Source, Span, SpanRange, Stop, SurfaceReplaced, SystemBlock, TodoItem,
-    ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
+    Account, ApprovalOutcome, Block, CallId, Config, Coverage, CutReason, Effects, EndReason, EpochOpened, EpochReason,
+    Event, Failure, FileAction, FileMeta, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
+    Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Request, Segment,
+    SegmentDigest, Seq, SessionStarted, Shown, ShownFiles, Source, Span, SpanRange, Stop, SurfaceReplaced, SystemBlock,
+    TodoItem, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
 
 /// The state of a session after some prefix of its log.

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use stele_core::{CacheMarks, CacheTtl, Config, DERIVE_REV, Dialect, Failure, FailureCode, Parameters, Price, SessionId, Wire};
+use stele_core::{
+    CacheMarks, CacheTtl, Config, DERIVE_REV, Dialect, Failure, FailureCode, Parameters, Price, SessionId, Wire,
+};
 
 use crate::local::Found;
 use crate::{Secret, catalogue, http};
@@ -390,7 +392,11 @@ impl Route {
             parameters,
             cache: CacheMarks {
                 marks,
-                ttl: if marks && self.wire == Wire::AnthropicMessages { self.ttl.unwrap_or_default() } else { CacheTtl::default() },
+                ttl: if marks && self.wire == Wire::AnthropicMessages {
+                    self.ttl.unwrap_or_default()
+                } else {
+                    CacheTtl::default()
+                },
                 key: (marks && self.takes_cache_key()).then(|| lineage.to_string()),
             },
             dialect: (self.wire == Wire::OpenaiChat).then(|| dialect(&self.base_url)),
@@ -409,7 +415,9 @@ impl Route {
     /// `None` when unpriced.
     #[must_use]
     pub fn price(&self) -> Option<Price> {
-        self.own_price.or_else(|| self.prices.get(&self.model).copied()).or_else(|| catalogue::list_price(&self.model).map(|row| row.price))
+        self.own_price
+            .or_else(|| self.prices.get(&self.model).copied())
+            .or_else(|| catalogue::list_price(&self.model).map(|row| row.price))
     }
 
     /// The key for a request under `config`, looked up in the environment anew each time.

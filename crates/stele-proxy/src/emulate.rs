@@ -117,7 +117,7 @@ impl Asked<'_> {
     fn key(&self, k: usize) -> (Hash, Hash) {
         let history = self.rules.mechanism == Mechanism::Marks
             && k > 0
-            && self.segments().get(k - 1).is_some_and(|segment| segment.zone == Zone::History);
+            && self.segments().get(k - 1).is_some_and(|segment| matches!(segment.zone, Zone::Preface | Zone::History));
         let parameters = if history { invalidating(self.request) } else { Hash::of(b"") };
         (self.chain.hashes.get(k).copied().unwrap_or(Hash::of(b"")), parameters)
     }

@@ -189,7 +189,7 @@ fn one(
     };
     // What a request outside a broken prefix lost is told against the prediction.
     let lost = match verdict {
-        Verdict::Broken { .. } => missing,
+        Verdict::Broken { .. } | Verdict::Cut { .. } => missing,
         Verdict::Partial | Verdict::Unexplained => read.tokens.saturating_sub(reported.unwrap_or(0)),
         _ => 0,
     };
@@ -209,7 +209,7 @@ fn leaves_at(reference: &Reference, earlier: &Recorded, request: &Recorded, rule
     if !keyed || invalidating(earlier) == invalidating(request) {
         return None;
     }
-    request.segments.iter().position(|segment| segment.zone == Zone::History)
+    request.segments.iter().position(|segment| matches!(segment.zone, Zone::Preface | Zone::History))
 }
 
 fn outlived(rules: &CacheRules, earlier: &Recorded, request: &Recorded) -> bool {

@@ -35,7 +35,7 @@ pub use judge::{Judging, Verdict, list_price};
 pub use prompt::{Context, Mark, Prompt, Segment, model_request, read_prompt};
 pub use record::{Ending, Recorded};
 pub use recorder::Notice;
-pub use report::{Conversation, Leaves, Line, Report, Sum, report};
+pub use report::{Conversation, Leaves, Line, Report, Sum, report, sums};
 pub use server::{Exposure, Options, Proxy};
 pub use simulate::{Simulated, Simulation, simulate};
 pub use store::{Recordings, Store};

@@ -78,6 +78,8 @@ pub struct Recorded {
     pub usage: Option<Usage>,
     /// The reason of a cut that was declared before this request; only Stele's own sessions declare one.
     pub cut: Option<String>,
+    /// The session that it is known to belong to; absent where that has to be found out from the prompts.
+    pub session: Option<String>,
 }
 
 impl Recorded {

@@ -339,6 +339,7 @@ impl Worker {
             context: prompt.context,
             usage: usage.and_then(UsageReader::finish),
             cut: None,
+            session: None,
         })
     }
 }

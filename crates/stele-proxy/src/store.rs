@@ -245,6 +245,7 @@ impl Store {
             context: head.context,
             usage: head.usage,
             cut: None,
+            session: None,
         })
     }
 

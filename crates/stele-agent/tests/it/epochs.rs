@@ -81,8 +81,7 @@ async fn a_tool_that_was_turned_off_opens_an_epoch_with_its_price() {
     for wire in Wire::ALL {
         let (stage, session) = left(wire).await;
         let mut driver = stage.open_with(&session, without_patch);
-        let changed =
-            EpochReason::ToolsChanged { added: vec![], removed: vec!["patch".into()], changed: vec![] };
+        let changed = EpochReason::ToolsChanged { added: vec![], removed: vec!["patch".into()], changed: vec![] };
         let drift = driver.drift().unwrap().clone();
         assert_eq!((&drift.reason, drift.taken), (&changed, Taken::Now), "{wire}");
         assert!(drift.cost.tokens > 1_000, "{drift:?}");
@@ -219,7 +218,8 @@ async fn a_longer_life_is_asked_for_what_stands_before_the_history() {
     let marks = |body: &Value| {
         let mut found = Vec::new();
         let system = body["system"].as_array().unwrap().iter();
-        let blocks = body["messages"].as_array().unwrap().iter().flat_map(|message| message["content"].as_array().unwrap());
+        let blocks =
+            body["messages"].as_array().unwrap().iter().flat_map(|message| message["content"].as_array().unwrap());
         for block in system.chain(blocks).filter(|block| !block["cache_control"].is_null()) {
             found.push(block["cache_control"]["ttl"].as_str().unwrap_or("5m").to_owned());
         }
@@ -237,7 +237,7 @@ async fn a_longer_life_is_asked_for_what_stands_before_the_history() {
     stage.write("AGENTS.md", &"Mind the tests of this project. ".repeat(100));
     ask(&mut driver, "go").await;
     let usage = *driver.state().usage();
-    assert!(usage.cache_write_1h.unwrap() > 1_000 && usage.cache_write_5m.unwrap() > 1_000, "{usage:?}");
+    assert!(usage.cache_write_1h.unwrap() > 500 && usage.cache_write_5m.unwrap() > 0, "{usage:?}");
     let session = driver.session().clone();
     assert_eq!(epochs(&stage, &session)[0].config.cache.ttl, CacheTtl::Hour);
     assert_clean(&stage, driver);

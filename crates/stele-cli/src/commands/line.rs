@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stele_agent::{Agent, Approvals, ChangedSince, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
-use stele_core::{By, Config, LeftWhy, Mode, Source};
+use stele_core::{By, Config, EpochReason, LeftWhy, Mode, Source};
 use stele_store::Filter;
 
 use crate::args::{LimitArgs, SessionArgs};
@@ -21,7 +21,7 @@ use crate::prompt;
 use crate::render::inert::{one_line, shorten};
 use crate::render::money::{cost, from_cache, plural, tokens};
 use crate::render::text::Choice;
-use crate::render::{time, timeline};
+use crate::render::time;
 use crate::sessions::{self, Move, Wanted, Which, shell_word};
 use crate::setup::{self, Setup};
 use crate::tally::Tally;
@@ -140,16 +140,20 @@ impl Line<'_> {
 
     /// Asks about a new cache prefix that costs much; who says no to another model goes on with the one before.
     async fn settle(&mut self) -> Result<()> {
-        if cut::settle(&mut self.conversation, &mut self.front, self.setup.config.warn_above).await? == Settled::GoesOn {
+        if cut::settle(&mut self.conversation, &mut self.front, self.setup.config.warn_above).await? == Settled::GoesOn
+        {
             return Ok(());
         }
-        let before = self.conversation.driver.state().epoch().map(|epoch| epoch.config.clone());
-        if let Some(before) = before {
-            let Config { route, model, .. } = before;
-            let said = one_line(&format!("{route}/{model}, as before"));
-            self.conversation.driver.command(Command::SetModel { route, model, by: By::person("cli") })?;
-            self.say(&said);
-        }
+        let driver = &mut self.conversation.driver;
+        let before = driver.state().epoch().map(|epoch| epoch.config.clone());
+        let switched = driver.state().next_epoch() == Some(EpochReason::ModelChanged);
+        let Some(Config { route, model, .. }) = before.filter(|_| switched) else {
+            self.say("  nothing is sent before you give a prompt; it cannot go on without the new prefix");
+            return Ok(());
+        };
+        let said = one_line(&format!("  {route}/{model}, as before"));
+        driver.command(Command::SetModel { route, model, by: By::person("cli") })?;
+        self.say(&said);
         Ok(())
     }
 
@@ -405,8 +409,8 @@ impl Line<'_> {
             self.say("nothing was sent yet");
             return Ok(());
         }
-        let report = cache::report(self.agent.store(), self.conversation.driver.session())?;
-        let lines = timeline::cache_lines(&report, self.setup.look.stderr()).join("\n");
+        let (store, session) = (self.agent.store(), self.conversation.driver.session());
+        let lines = cache::lines(store, session, self.setup.look.stderr())?.join("\n");
         self.say(&lines);
         Ok(())
     }

@@ -171,10 +171,14 @@ impl Reader<'_> {
             problem,
         };
         let start = value.span().start;
-        let price = Price::deserialize(ValueDeserializer::from(value.clone()))
-            .map_err(|error| wrong(error.span().map_or(start, |span| span.start), format!("is not right: {}", error.message())))?;
+        let price = Price::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| {
+            wrong(error.span().map_or(start, |span| span.start), format!("is not right: {}", error.message()))
+        })?;
         if price.input.is_none() || price.output.is_none() {
-            return Err(wrong(start, "needs `input` and `output`, in millionths of a dollar for a million tokens".to_owned()));
+            return Err(wrong(
+                start,
+                "needs `input` and `output`, in millionths of a dollar for a million tokens".to_owned(),
+            ));
         }
         Ok(price)
     }

@@ -67,8 +67,16 @@ const PLAIN: &[(&str, Kind, &str)] = &[
     (SEARCH_URL, Kind::Text, "the address of that service"),
     (SEARCH_KEY, Kind::Text, "the variable that holds its key"),
     (PERSONA, Kind::Text, "text that is added to what the model is told first"),
-    (CACHE_WARN, Kind::Text, "leaving the provider's cache asks first when it costs more: \"$0.50\", \"50000 tokens\", \"never\""),
-    (CACHE_TTL, Kind::Text, "how long Anthropic keeps tools, system text and instructions: 5m, or 1h at a higher price for writing"),
+    (
+        CACHE_WARN,
+        Kind::Text,
+        "leaving the provider's cache asks first when it costs more: \"$0.50\", \"50000 tokens\", \"never\"",
+    ),
+    (
+        CACHE_TTL,
+        Kind::Text,
+        "how long Anthropic keeps tools, system text and instructions: 5m, or 1h at a higher price for writing",
+    ),
 ];
 
 const ROUTES: &[(&str, &str)] = &[
@@ -92,8 +100,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("price.long.*", "what long requests cost instead"),
 ];
 
-const PRICES: &[&str] =
-    &["input", "output", "cache_read", "cache_write", "cache_write_5m", "cache_write_1h", "long.*"];
+const PRICES: &[&str] = &["input", "output", "cache_read", "cache_write", "cache_write_5m", "cache_write_1h", "long.*"];
 
 /// Every key, in the order in which they are shown.
 pub fn all() -> Vec<Key> {
@@ -112,7 +119,8 @@ pub fn all() -> Vec<Key> {
     let prices = PRICES.iter().map(|name| Key {
         name: format!("prices.*.{name}"),
         kind: Kind::Part,
-        about: "what a model costs instead of its list price, in millionths of a dollar for a million tokens".to_owned(),
+        about: "what a model costs instead of its list price, in millionths of a dollar for a million tokens"
+            .to_owned(),
     });
     plain.chain(limits).chain(routes).chain(prices).collect()
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use stele_core::{Mode, Price};
 use stele_core::limits::Bound;
+use stele_core::{Mode, Price};
 use stele_provider::RouteConfig;
 
-use super::file::{self, Owner};
 use super::cache::WarnAbove;
+use super::file::{self, Owner};
 use super::inputs::Inputs;
 use super::keys::{self, Key, Kind};
 use super::settings::{Contribution, Setting};

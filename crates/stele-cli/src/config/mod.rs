@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stele_core::{CacheTtl, Mode, Price};
 use stele_core::limits::{self, Bound, TurnLimits};
+use stele_core::{CacheTtl, Mode, Price};
 use stele_guard::{Layer, List, Policy};
 use stele_provider::RouteConfig;
 

@@ -13,7 +13,9 @@ mod writer;
 
 use std::ops::Range;
 
-use stele_core::{BodyDigest, CacheTtl, Config, Failure, FailureCode, Hash, Hasher, Header, Message, PromptDigest, Wire, Zone};
+use stele_core::{
+    BodyDigest, CacheTtl, Config, Failure, FailureCode, Hash, Hasher, Header, Message, PromptDigest, Wire, Zone,
+};
 
 use writer::Writer;
 

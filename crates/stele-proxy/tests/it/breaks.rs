@@ -36,6 +36,7 @@ pub fn recorded(id: u64, seconds: i64, wire: Wire, body: &Value, read: Option<u6
         context: prompt.context,
         usage: Some(usage),
         cut: None,
+        session: None,
     }
 }
 

@@ -32,6 +32,7 @@ fn request(texts: &[&str]) -> Recorded {
         context: Context::Whole,
         usage: Some(Usage { fresh: Some(1), ..Usage::default() }),
         cut: None,
+        session: None,
     }
 }
 
