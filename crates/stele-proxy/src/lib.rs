@@ -13,6 +13,7 @@
 mod body;
 mod change;
 mod emulate;
+mod endpoint;
 mod error;
 mod explain;
 mod judge;
@@ -29,6 +30,7 @@ mod upstream;
 mod usage;
 
 pub use change::Change;
+pub use endpoint::miss_reason;
 pub use error::{Error, Result};
 pub use explain::{Excerpt, Explanation, Parting, explain};
 pub use judge::{Judging, Verdict, list_price};

@@ -76,6 +76,8 @@ pub struct Recorded {
     pub context: Context,
     /// What the provider reported.
     pub usage: Option<Usage>,
+    /// What the endpoint itself said about a miss, where it was asked to.
+    pub miss_reason: Option<String>,
     /// The reason of a cut that was declared before this request; only Stele's own sessions declare one.
     pub cut: Option<String>,
     /// The session that it is known to belong to; absent where that has to be found out from the prompts.

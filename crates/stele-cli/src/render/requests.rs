@@ -303,6 +303,9 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
     if let Some(change) = &found.change {
         lines.push(format!("{}{}", label("change"), one_line(&change.to_string())));
     }
+    if let Some(reason) = &found.miss_reason {
+        lines.push(format!("{}{}", label("endpoint"), shorten(&one_line(reason), WIDTH - 12)));
+    }
     if let Some(parting) = &found.parting {
         let place =
             format!("{}, item {}, byte {}", parting.zone.name(), count(parting.index as u64), count(parting.offset));

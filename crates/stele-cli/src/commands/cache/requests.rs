@@ -90,6 +90,10 @@ impl Reader {
             Event::AssistantMessage(message) => {
                 let ending = if message.interrupted { Ending::ClientLeft } else { Ending::Whole };
                 self.answered(record.ts, message.usage, ending, !message.interrupted);
+                let raw = message.usage_raw.as_ref().and_then(|raw| stele_proxy::miss_reason(raw.as_str()));
+                if let (Some(reason), Some(request)) = (raw, self.found.requests.last_mut()) {
+                    request.miss_reason = Some(reason);
+                }
             }
             Event::RequestFailed(failed) => {
                 let ending = if failed.failure.output { Ending::ServerBroke } else { Ending::Unreachable };
@@ -139,6 +143,7 @@ impl Reader {
             parameters,
             context: Context::Whole,
             usage: None,
+            miss_reason: None,
             cut: self.cut.clone(),
             session: Some(self.session.clone()),
         });
