@@ -122,7 +122,7 @@ impl Driver {
         let last = epoch.sent.as_ref().or(epoch.before.as_ref());
         let idle = last.and_then(|sent| u64::try_from(self.agent.now().0 - sent.at.0).ok());
         let expired = last.is_none() || idle.zip(lifetime).is_some_and(|(idle, lifetime)| idle > lifetime);
-        let found = configured(&epoch.config, &opened.config).map(|(reason, taken)| (reason, taken)).or_else(|| {
+        let found = configured(&epoch.config, &opened.config).or_else(|| {
             let (reason, accepted) = header(&epoch.header, &epoch.segments, &opened)?;
             let taken = match (same_release, accepted) {
                 (true, _) => Taken::Now,

@@ -2,13 +2,15 @@
 
 use serde_json::{Value, json};
 use stele_agent::{AgentOptions, Command, Driver, OpenPolicy, Taken, verify};
+use stele_core::limits::TurnLimits;
 use stele_core::{
-    By, CacheTtl, EndReason, EpochOpened, EpochReason, Event, Micros, Price, Record, Seq, SessionId, Text, Usage, Wire,
+    By, CacheTtl, EndReason, EpochOpened, EpochReason, Event, Micros, Price, Record, Seq, SessionId, Source, Text,
+    Usage, Wire,
 };
 use stele_store::{Append, Durability, Start};
 use stele_testkit::{Say, Script};
 
-use crate::stage::{LATER, Stage, ask, prompt_items};
+use crate::stage::{LATER, Stage, ask, config, idle, prompt_items};
 
 /// A session of two requests, left alone.
 async fn left(wire: Wire) -> (Stage, SessionId) {
@@ -383,4 +385,30 @@ async fn a_step_with_sixty_results_is_read_as_predicted() {
         assert!(String::from_utf8_lossy(&request.body).matches("cache_control").count() <= 4);
     }
     assert_clean(&stage, driver);
+}
+
+#[tokio::test]
+async fn a_session_and_its_forks_share_a_cache_key() {
+    let stage = Stage::new(Wire::OpenaiResponses, Script::new([]));
+    // A limit that nothing without a price can pass ends the turn once the epoch is open, so that nothing is sent.
+    let nothing = TurnLimits { cost: Some(Micros(1)), ..TurnLimits::default() };
+    let go = || Command::Prompt { text: "go".into(), source: Source::Person, limits: nothing };
+    let vendor = |options: &mut AgentOptions| options.routes[0].base_url = "https://api.openai.com/v1".into();
+    let mut driver = Driver::create(&stage.agent_with(vendor), &stage.start()).unwrap();
+    driver.command(go()).unwrap();
+    assert!(matches!(idle(&mut driver).await, EndReason::Failed { code, .. } if code == "limit.unpriced"));
+    let key = config(&driver).cache.key.unwrap();
+    assert_eq!(key, driver.session().to_string());
+    let parent = driver.session().clone();
+    drop(driver);
+    let other = |options: &mut AgentOptions| {
+        vendor(options);
+        options.persona = Some("Another.".into());
+    };
+    let mut fork = Driver::fork(&stage.agent_with(other), &parent, None).unwrap();
+    fork.command(go()).unwrap();
+    idle(&mut fork).await;
+    assert_eq!(reasons(&stage, fork.session()), [EpochReason::Initial, EpochReason::Forked]);
+    assert_eq!(config(&fork).cache.key, Some(key));
+    assert_eq!(stage.requests().len(), 0);
 }

@@ -1,6 +1,8 @@
 //! What the provider's cache did, what leaving it costs, and what that would have been elsewhere.
 
 use serde_json::{Value, json};
+use stele_core::Wire;
+use stele_proxy::read_prompt;
 use stele_testkit::{Say, Script, Server};
 
 use crate::support::{Done, Place, server};
@@ -181,4 +183,35 @@ fn ones_own_prices_count_and_a_missing_figure_is_named() {
     assert!(done.result()["cost"].as_u64().unwrap() > 0, "{done:?}");
     let shown = Done::of(place.stele(["config", "--effective", "--json"])).lines();
     assert!(shown.iter().any(|row| row["key"] == "prices.scripted.cache_read"), "{shown:?}");
+}
+
+#[test]
+fn on_every_wire_the_log_gives_what_the_server_received() {
+    for wire in Wire::ALL {
+        let place = Place::new();
+        place.write("notes.txt", "hello, and what else there is to say\n".repeat(300));
+        let server = server(script());
+        let done = Done::of(place.on(&server, wire, ["run", "what do the notes say?"]));
+        assert_eq!(done.code, 0, "{wire}: {done:?}");
+        let id = place.sessions().remove(0);
+        configure(&place, "agent.persona = \"Be brief.\"\n");
+        let done = Done::of(place.on(&server, wire, ["run", "--resume", &id, "and now?"]));
+        assert_eq!(done.code, 0, "{wire}: {done:?}");
+        let received = server.requests().into_iter().filter(|request| request.wire.is_some());
+        let bytes: Vec<u64> = received
+            .map(|request| {
+                let prompt = read_prompt(wire, None, &request.body).unwrap();
+                prompt.segments.iter().map(|segment| segment.bytes.len() as u64).sum()
+            })
+            .collect();
+        let lines = requests(&place, &id);
+        let told: Vec<u64> = lines.iter().map(|line| line["prompt_bytes"].as_u64().unwrap()).collect();
+        assert_eq!(told, bytes, "{wire}");
+        assert_eq!(lines[1]["shared_bytes"], bytes[0], "{wire}");
+        assert_eq!(lines[2]["verdict"]["kind"], "cut", "{wire}");
+        let explained = Done::of(place.stele(["cache", "explain", &id, "--json"])).lines().remove(0);
+        assert_eq!(explained["parting"]["zone"], "system", "{wire}: {explained}");
+        let report = Done::of(place.stele(["cache", "report", &id]));
+        narrow(&report);
+    }
 }
