@@ -38,6 +38,13 @@ pub enum Taken {
     AtTheNextCut,
 }
 
+/// Whether the folded header is the one that the log describes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compared {
+    Same,
+    Differs,
+}
+
 /// How a session was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
@@ -136,6 +143,25 @@ impl Driver {
         let reason = if how == Opened::Forked && taken != Taken::AtTheNextCut { EpochReason::Forked } else { reason };
         let cost = self.price_of(self.state(), &opened, None).map(|(cost, ..)| cost).unwrap_or_default();
         Ok(Some(Drift { reason, taken, cost }))
+    }
+
+    /// Compares the header that was folded with what the log says of it. A header that is not the one described would
+    /// give requests that nobody can build again: it is composed anew, and the run goes on.
+    pub(crate) fn compare_header(&mut self) -> Result<Compared> {
+        let Some(epoch) = self.state().epoch().filter(|epoch| self.compared != Some(epoch.n)) else {
+            return Ok(Compared::Same);
+        };
+        // One that was composed just now and differs all the same would differ again.
+        let (n, again) = (epoch.n, epoch.reason == EpochReason::Restored);
+        let broken = request::broken_header(epoch);
+        self.compared = Some(n);
+        let Some(broken) = broken else { return Ok(Compared::Same) };
+        self.append(broken)?;
+        if again {
+            return Ok(Compared::Same);
+        }
+        self.append(EpochDue { reason: Some(EpochReason::Restored), by: By("fold".to_owned()) })?;
+        Ok(Compared::Differs)
     }
 
     pub(crate) fn composed(&self, state: &State, reason: EpochReason) -> Result<EpochOpened> {

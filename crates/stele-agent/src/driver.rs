@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use stele_core::{
     Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, Call, CallId, CallSession,
-    CallStage, Effects, EpochDue, EpochReason, Event, Failure, FailureCode, FileChanged, Hash, InboxQueued, Invocation,
+    CallStage, Effects, EpochReason, Event, Failure, FailureCode, FileChanged, Hash, InboxQueued, Invocation,
     JobNotice, ModeSet, ModelSet, Part, Phase, Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId,
     Source, State, Target, Text, TodoSet, ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult,
     ToolStarted, TurnCancel, Verdict, Watch, owed, partial_answer, retry,
@@ -19,7 +19,7 @@ use stele_store::{Append, Durability, Summary, Writer};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-use crate::drift::Drift;
+use crate::drift::{Compared, Drift};
 use crate::request::{self, Encoded};
 use crate::{Agent, Approvals, Command, Error, Logged, Notice, Result};
 
@@ -58,7 +58,7 @@ pub struct Driver {
     /// The encoder of the epoch before, until the first request of the open one was sent.
     earlier: Option<Encoded>,
     /// The epoch whose header was compared with what the log says of it.
-    compared: Option<u32>,
+    pub(crate) compared: Option<u32>,
     /// What differs from what would be composed now, since the session was opened.
     pub(crate) drift: Option<Drift>,
     in_flight: BTreeMap<String, InFlight>,
@@ -87,13 +87,6 @@ impl Drop for InFlight {
             handle.abort();
         }
     }
-}
-
-/// Whether the folded header is the one that the log describes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Compared {
-    Same,
-    Differs,
 }
 
 /// What comes back from effects.
@@ -519,24 +512,6 @@ impl Driver {
         self.append(opened)?;
         self.drift = None;
         request::update(&mut self.encoded, &self.state)
-    }
-
-    /// Compares the header that was folded with what the log says of it. A header that is not the one described would
-    /// give requests that nobody can build again: it is composed anew, and the run goes on.
-    fn compare_header(&mut self) -> Result<Compared> {
-        let Some(epoch) = self.state.epoch().filter(|epoch| self.compared != Some(epoch.n)) else {
-            return Ok(Compared::Same);
-        };
-        self.compared = Some(epoch.n);
-        let Some(broken) = request::broken_header(epoch) else { return Ok(Compared::Same) };
-        // One that was composed just now and differs all the same would differ again.
-        let again = epoch.reason == EpochReason::Restored;
-        self.append(broken)?;
-        if again {
-            return Ok(Compared::Same);
-        }
-        self.append(EpochDue { reason: Some(EpochReason::Restored), by: By("fold".to_owned()) })?;
-        Ok(Compared::Differs)
     }
 
     /// Sends a request, or waits for its time. True when something else is owed first.
