@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use stele_core::{
-    Config, EpochOpened, EpochReason, Event, PrefaceBlock, Segment, SessionId, State, Text, ToolSchema, Zone,
-};
+use stele_core::{Config, EpochOpened, EpochReason, PrefaceBlock, Segment, SessionId, State, Text, ToolSchema, Zone};
 
 use crate::{Agent, Result, instructions};
 
@@ -17,7 +15,7 @@ struct Section<'a> {
     text: &'a str,
 }
 
-/// The `epoch/opened` that is owed. The preface is read from disk for a session's first epoch and
+/// The `epoch/opened` that is owed, without its cost. The preface is read from disk for a session's first epoch and
 /// taken from the log ever after.
 pub(crate) fn epoch(
     agent: &Agent,
@@ -25,7 +23,7 @@ pub(crate) fn epoch(
     lineage: &SessionId,
     folder: &Path,
     reason: EpochReason,
-) -> Result<Event> {
+) -> Result<EpochOpened> {
     let chosen = state.model();
     let name = chosen.map_or("", |chosen| chosen.route.as_str());
     let mut route = agent.route(name)?.clone();
@@ -42,7 +40,8 @@ pub(crate) fn epoch(
         None => segments.extend(preface(agent, folder).into_iter().map(preface_segment)),
     }
     let n = state.epoch().map_or(1, |epoch| epoch.n + 1);
-    Ok(EpochOpened { n, reason, segments, config, price: route.price(), max_output }.into())
+    let (version, price) = (agent.options.version.clone(), route.price());
+    Ok(EpochOpened { n, reason, version, cost: None, segments, config, price, max_output })
 }
 
 fn segment(zone: Zone, name: &str, text: String) -> Segment {

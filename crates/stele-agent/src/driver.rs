@@ -19,8 +19,9 @@ use stele_store::{Append, Durability, Summary, Writer};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
+use crate::drift::{Compared, Drift};
 use crate::request::{self, Encoded};
-use crate::{Agent, Approvals, Command, Error, Logged, Notice, Result, compose};
+use crate::{Agent, Approvals, Command, Error, Logged, Notice, Result};
 
 /// When [`Driver::run`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,10 @@ pub struct Driver {
     encoded: Option<Encoded>,
     /// The encoder of the epoch before, until the first request of the open one was sent.
     earlier: Option<Encoded>,
+    /// The epoch whose header was compared with what the log says of it.
+    pub(crate) compared: Option<u32>,
+    /// What differs from what would be composed now, since the session was opened.
+    pub(crate) drift: Option<Drift>,
     in_flight: BTreeMap<String, InFlight>,
     updates: (mpsc::UnboundedSender<Update>, mpsc::UnboundedReceiver<Update>),
     pub(crate) notices: broadcast::Sender<Notice>,
@@ -150,6 +155,8 @@ impl Driver {
             stored,
             encoded: None,
             earlier: None,
+            compared: None,
+            drift: None,
             in_flight: BTreeMap::new(),
             updates: mpsc::unbounded_channel(),
             notices: crate::open::notices(),
@@ -169,6 +176,14 @@ impl Driver {
             self.cwd = cwd;
         }
         Ok(())
+    }
+
+    pub(crate) fn lineage(&self) -> &SessionId {
+        &self.lineage
+    }
+
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        &self.folder
     }
 
     /// The session's id.
@@ -216,6 +231,7 @@ impl Driver {
                 self.append(ModeSet { mode: mode.min(self.agent.options.highest_mode), by })
             }
             Command::SetModel { route, model, by } => self.choose_model(&route, &model, by),
+            Command::KeepEpoch { by } => self.keep_epoch(by),
             // Between turns only: what a turn does is taken back once it is over.
             Command::Undo { .. } | Command::Redo { .. } if self.state.turn().is_some() => Ok(()),
             Command::Undo { by, changed_since } => self.undo(by, changed_since).map(drop),
@@ -224,9 +240,14 @@ impl Driver {
     }
 
     pub(crate) fn choose_model(&mut self, route: &str, model: &str, by: By) -> Result<()> {
+        let event = self.model_set(route, model, by)?;
+        self.append(event)
+    }
+
+    pub(crate) fn model_set(&self, route: &str, model: &str, by: By) -> Result<ModelSet> {
         let known = self.agent.route(route)?;
         let (wire, base_url) = (known.wire, known.base_url.clone());
-        self.append(ModelSet { route: route.to_owned(), model: model.to_owned(), wire, base_url, by })
+        Ok(ModelSet { route: route.to_owned(), model: model.to_owned(), wire, base_url, by })
     }
 
     fn queue(
@@ -321,7 +342,7 @@ impl Driver {
                 continue;
             }
             match action {
-                Action::Send { step, attempt, not_before } => self.send(key, step, attempt, not_before)?,
+                Action::Send { step, attempt, not_before } => appended |= self.send(key, step, attempt, not_before)?,
                 Action::Run { call } => self.start(key, call)?,
                 Action::Stop { call } => appended |= self.stop(call)?,
                 Action::Ask { .. } => {
@@ -477,23 +498,32 @@ impl Driver {
     // ---- requests ----
 
     fn compose(&mut self, reason: EpochReason) -> Result<()> {
-        // What was encoded and never sent is nothing to compare with.
-        let encoded = self.encoded.take();
-        if self.state.epoch().is_some_and(|epoch| epoch.sent.is_some()) {
-            self.earlier = encoded;
+        let mut opened = self.composed(&self.state, reason)?;
+        if self.state.epoch().is_some() {
+            // A wire that cannot express the configuration says so before anything is sent.
+            // What was encoded and never sent is nothing to compare with.
+            let was_sent = self.state.epoch().is_some_and(|epoch| epoch.sent.is_some());
+            let at_hand = if was_sent { self.encoded.take() } else { self.earlier.take() };
+            let (cost, encoded, earlier) = self.price_of(&self.state, &opened, at_hand)?;
+            opened.cost = Some(cost);
+            self.earlier = earlier;
+            self.encoded = Some(encoded);
         }
-        let event = compose::epoch(&self.agent, &self.state, &self.lineage, &self.folder, reason)?;
-        self.append(event)?;
-        // A wire that cannot express the configuration says so before anything is sent.
+        self.append(opened)?;
+        self.drift = None;
         request::update(&mut self.encoded, &self.state)
     }
 
-    fn send(&mut self, key: String, step: u64, attempt: u32, not_before: Option<stele_core::Millis>) -> Result<()> {
+    /// Sends a request, or waits for its time. True when something else is owed first.
+    fn send(&mut self, key: String, step: u64, attempt: u32, not_before: Option<stele_core::Millis>) -> Result<bool> {
         if let Some(at) = not_before
             && at > self.agent.now()
         {
             self.wait(key, at.0, None);
-            return Ok(());
+            return Ok(false);
+        }
+        if self.compare_header()? == Compared::Differs {
+            return Ok(true);
         }
         request::update(&mut self.encoded, &self.state)?;
         if let Some(epoch) = self.state.epoch()
@@ -501,7 +531,7 @@ impl Driver {
         {
             self.earlier = self.rebuilt(before);
         }
-        let Some((encoded, epoch)) = self.encoded.as_ref().zip(self.state.epoch()) else { return Ok(()) };
+        let Some((encoded, epoch)) = self.encoded.as_ref().zip(self.state.epoch()) else { return Ok(false) };
         let ready = encoded.ready(epoch.sent.as_ref(), self.earlier.as_ref());
         let config = epoch.config.clone();
         if let Some(sent) = &epoch.sent
@@ -531,12 +561,15 @@ impl Driver {
             let _ = updates.send(Update::Answered { step, attempt, outcome: Box::new(outcome) });
         });
         self.in_flight.insert(key, InFlight::Attempt(task.abort_handle()));
-        Ok(())
+        Ok(false)
     }
 
     /// An earlier request, built again from the log alone.
-    fn rebuilt(&self, sent: &stele_core::Sent) -> Option<Encoded> {
-        let state = crate::open::fold(self.agent.store(), &self.session, sent.seq.before()).ok()?;
+    pub(crate) fn rebuilt(&self, sent: &stele_core::Sent) -> Option<Encoded> {
+        // A fork of which nothing is stored yet has sent nothing of its own.
+        let parent = self.writer.parent().filter(|_| !self.stored);
+        let session = parent.map_or(&self.session, |parent| &parent.session);
+        let state = crate::open::fold(self.agent.store(), session, sent.seq.before()).ok()?;
         let mut encoded = None;
         request::update(&mut encoded, &state).ok()?;
         encoded

@@ -10,19 +10,23 @@
 
 mod agent;
 mod compose;
+mod drift;
 mod driver;
 mod error;
 mod instructions;
 mod notice;
 mod open;
+mod replay;
 mod request;
 mod undo;
 mod verify;
 
 pub use agent::{Agent, AgentOptions, Approvals, Clock};
+pub use drift::{Drift, Taken};
 pub use driver::{Driver, Until, search_text};
 pub use error::{Error, Result};
 pub use notice::{ChangedSince, Command, Logged, Notice};
 pub use open::{Key, OpenPolicy, Opening, Place, SessionStart, new_session_id, state};
+pub use replay::{Rebuilt, replay};
 pub use undo::{Restored, preview_redo, preview_undo};
 pub use verify::{RequestCheck, RowDiffers, Verification, verify};

@@ -53,6 +53,11 @@ pub enum Command {
         /// Who asks.
         by: By,
     },
+    /// Keep the open epoch although header or configuration are other ones now, where it can be kept.
+    KeepEpoch {
+        /// Who asks.
+        by: By,
+    },
     /// Take the last turn back: its files and its part of the conversation. Without effect while a turn is open.
     Undo {
         /// Who asks.

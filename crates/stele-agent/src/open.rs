@@ -12,6 +12,7 @@ use stele_store::{Start, Store};
 use tokio::sync::broadcast;
 use uuid::Uuid;
 
+use crate::drift::Opened;
 use crate::driver::Driver;
 use crate::{Agent, Error, Notice, Result};
 
@@ -124,6 +125,7 @@ impl Driver {
             driver.tell(notice)?;
         }
         driver.follow_route()?;
+        driver.follow_header(Opened::Resumed)?;
         driver.commit()?;
         Ok(driver)
     }
@@ -169,6 +171,7 @@ impl Driver {
         driver.tell(notice)?;
         driver.distrust()?;
         driver.follow_route()?;
+        driver.follow_header(Opened::Forked)?;
         Ok(driver)
     }
 

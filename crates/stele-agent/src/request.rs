@@ -1,6 +1,6 @@
 //! The next request of a session: encoded piece by piece, checked against the one before.
 
-use stele_core::{PrefixBroken, PromptDigest, Sent, State, Text, Zone};
+use stele_core::{Epoch, PrefixBroken, PromptDigest, SegmentDigest, Sent, State, Text, Zone};
 use stele_provider::Encoder;
 
 use crate::{Error, Result};
@@ -58,16 +58,25 @@ impl Encoded {
     pub(crate) fn shared(&self, sent: Option<&Sent>, earlier: Option<&Self>) -> u64 {
         match (sent, earlier) {
             (Some(sent), _) if self.extends(sent) => sent.prompt.len,
-            (None, Some(earlier)) => {
-                let pairs = self.encoder.items().iter().zip(earlier.encoder.items());
-                pairs
-                    .map(|(item, old)| (self.encoder.item_bytes(item), earlier.encoder.item_bytes(old)))
-                    .take_while(|(bytes, old)| bytes == old)
-                    .map(|(bytes, _)| bytes.len() as u64)
-                    .sum()
-            }
+            (None, Some(earlier)) => self.shared_with(earlier, &|_| true),
             _ => 0,
         }
+    }
+
+    /// Item bytes that an earlier request had as well, from the front, as long as they stand in a zone that counts.
+    pub(crate) fn shared_with(&self, earlier: &Self, counts: &dyn Fn(Zone) -> bool) -> u64 {
+        let pairs = self.encoder.items().iter().zip(earlier.encoder.items());
+        pairs
+            .take_while(|(item, _)| counts(item.zone))
+            .map(|(item, old)| (self.encoder.item_bytes(item), earlier.encoder.item_bytes(old)))
+            .take_while(|(bytes, old)| bytes == old)
+            .map(|(bytes, _)| bytes.len() as u64)
+            .sum()
+    }
+
+    /// Bytes of all items.
+    pub(crate) fn len(&self) -> u64 {
+        self.encoder.prompt_digest(0).len
     }
 
     /// The prefix check: the items of the last request are the first items of this one.
@@ -101,6 +110,24 @@ impl Encoded {
             after: excerpt(new, differs),
         })
     }
+}
+
+/// What differs between an epoch's header as it was folded and as the log describes it, if anything.
+pub(crate) fn broken_header(epoch: &Epoch) -> Option<PrefixBroken> {
+    let folded = epoch.header.digests();
+    let described = epoch.segments.len().max(folded.len());
+    let at = (0..described).find(|at| folded.get(*at) != epoch.segments.get(*at))?;
+    let segment = epoch.segments.get(at).or_else(|| folded.get(at));
+    let told = |segment: Option<&SegmentDigest>| {
+        segment.map_or_else(String::new, |segment| format!("{} {} {} bytes", segment.name, segment.hash, segment.len))
+    };
+    Some(PrefixBroken {
+        item: at as u64,
+        zone: segment.map_or(Zone::Tools, |segment| segment.zone),
+        segment: segment.map(|segment| segment.name.clone()).unwrap_or_default(),
+        before: told(epoch.segments.get(at)).into(),
+        after: told(folded.get(at)).into(),
+    })
 }
 
 /// The text around a place.

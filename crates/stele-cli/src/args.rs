@@ -384,14 +384,65 @@ pub struct VerifyArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum CacheCommand {
-    /// Predicted and reported reads, step by step
+    /// What was read from the cache and what was not, request by request
     Report {
         /// The session; the start of its id is enough
-        id: String,
-        /// One JSON line a step
+        #[arg(required_unless_present_any = ["all", "since"], conflicts_with_all = ["all", "since", "by"])]
+        id: Option<String>,
+        /// Sums over all sessions
+        #[arg(long)]
+        all: bool,
+        /// Sums over what was sent in this last time, such as 24h
+        #[arg(long, value_name = "TIME", value_parser = values::duration)]
+        since: Option<Duration>,
+        /// What the sums are by
+        #[arg(long, value_name = "WHAT", default_value = "session")]
+        by: SumBy,
+        /// The vendor whose cache works like this server's
+        #[arg(long, value_name = "NAME")]
+        rules: Option<String>,
+        /// JSON lines
         #[arg(long)]
         json: bool,
     },
+    /// Why a request read less than it could have
+    Explain {
+        /// The session; the start of its id is enough
+        id: String,
+        /// The request's number in the report; without it, the last one that missed
+        request: Option<u64>,
+        /// The vendor whose cache works like this server's
+        #[arg(long, value_name = "NAME")]
+        rules: Option<String>,
+        /// A JSON line
+        #[arg(long)]
+        json: bool,
+    },
+    /// The same requests under another vendor's cache and prices; an estimate
+    Simulate {
+        /// The session; the start of its id is enough
+        id: String,
+        /// The vendor
+        #[arg(long, value_name = "NAME")]
+        vendor: String,
+        /// The model whose price counts; without it, the vendor's default
+        #[arg(long, value_name = "NAME")]
+        model: Option<String>,
+        /// A JSON line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What sums are by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SumBy {
+    Session,
+    /// Where the person is.
+    Day,
+    /// The folder.
+    Project,
+    Model,
 }
 
 #[derive(Args, Debug)]

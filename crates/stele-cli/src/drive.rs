@@ -1,5 +1,7 @@
 //! One session being driven: the driver, what it reports, the person, the signals.
 
+use std::io::{self, Write};
+
 use stele_agent::{Command, Driver, Until};
 use stele_core::{By, CallId, Event, Seq};
 use stele_store::Store;
@@ -36,6 +38,54 @@ pub struct Front {
     pub view: View,
     pub person: Person,
     pub signals: Signals,
+}
+
+/// A person's answer to a question of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirmed {
+    Yes,
+    No,
+    /// There is nobody to ask.
+    Nobody,
+}
+
+impl Front {
+    /// Says something to whoever watches, on standard error.
+    pub fn tell(&mut self, text: &str) {
+        match self.view.text() {
+            Some(view) => view.warn(text),
+            None => {
+                // Standard error that cannot be written has nobody to be told.
+                let _ = writeln!(io::stderr(), "{text}");
+            }
+        }
+    }
+
+    /// Asks a question between two turns. Nothing but an explicit yes is one; a signal is a no.
+    pub async fn confirm(&mut self, question: &str) -> Confirmed {
+        let Some(view) = self.view.text().filter(|_| self.person.is_present()) else { return Confirmed::Nobody };
+        self.person.listen();
+        view.screen.prompt(question);
+        loop {
+            let line = tokio::select! {
+                biased;
+                _ = self.signals.next() => return Confirmed::No,
+                event = self.person.event() => match event {
+                    PersonEvent::Line(line) => line,
+                    PersonEvent::Gone => return Confirmed::No,
+                    // Between two turns no tool runs that could ask.
+                    PersonEvent::Asked(_) => continue,
+                },
+            };
+            let Some(view) = self.view.text() else { return Confirmed::Nobody };
+            view.screen.answered();
+            match line.trim().to_lowercase().as_str() {
+                "y" | "yes" => return Confirmed::Yes,
+                "n" | "no" => return Confirmed::No,
+                _ => view.screen.prompt(question),
+            }
+        }
+    }
 }
 
 /// A session and its subscriber.

@@ -5,6 +5,7 @@ mod approve;
 mod args;
 mod commands;
 mod config;
+mod cut;
 mod drive;
 mod error;
 mod feed;

@@ -134,6 +134,10 @@ impl Setup {
     /// Every route there is, the default one first.
     pub fn routes(&self) -> Result<Vec<Route>> {
         let mut routes = stele_provider::routes(&self.environment.lookup(), &self.config.routes)?;
+        for route in &mut routes {
+            route.ttl = route.ttl.or(self.config.cache_ttl);
+            route.prices.clone_from(&self.config.prices);
+        }
         if let (false, Some(choice)) = (routes.is_empty(), self.config.choice()) {
             let (route, model) = choose(&routes, Some(&choice))?;
             let chosen = Route { model, ..route.clone() };
@@ -299,7 +303,9 @@ mod tests {
             parameters: Parameters::default(),
             marks: Marks::Auto,
             own_images: None,
+            ttl: None,
             own_price: None,
+            prices: Default::default(),
         }
     }
 

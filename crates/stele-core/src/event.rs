@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::Verdict;
 use crate::limits::TurnLimits;
 use crate::{
-    CallId, Config, Content, Effects, Failure, Hash, Image, ItemId, JobId, Millis, Price, Seq, SessionId, Text,
+    CallId, Config, Content, Effects, Failure, Hash, Image, ItemId, JobId, Micros, Millis, Price, Seq, SessionId, Text,
     ToolError, Usage, Wire, Zone,
 };
 
@@ -110,6 +110,8 @@ events! {
     AssistantMessage = "assistant/message",
     /// How a tool call ended, as the model is told.
     ToolResult = "tool/result",
+    /// The next request has to open an epoch, or has not any more.
+    EpochDue = "epoch/due",
     /// An epoch opened: the header and configuration of the requests to come.
     EpochOpened = "epoch/opened",
     /// A request is about to be sent.
@@ -764,6 +766,18 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+/// `epoch/due`: what the next epoch opens for, beside what the log itself says (a cut, another model). It is written by
+/// whoever found that header or configuration differ from what the open epoch has, so that the log alone decides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EpochDue {
+    /// Why; absent when the open epoch is kept after all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<EpochReason>,
+    /// Who found it: `resume`, `fork`, `fold`, or the person who chose to keep the open epoch.
+    pub by: By,
+}
+impl Texts for EpochDue {}
+
 /// `epoch/opened`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EpochOpened {
@@ -771,6 +785,12 @@ pub struct EpochOpened {
     pub n: u32,
     /// Why the last one ended.
     pub reason: EpochReason,
+    /// Version of the program that composed it; empty in logs from before it was written.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// What leaving the last one was estimated to cost; absent for a session's first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<EpochCost>,
     /// The header, in order: tools, system, preface.
     pub segments: Vec<Segment>,
     /// What else shapes the bytes of a request.
@@ -790,6 +810,16 @@ impl Texts for EpochOpened {
     }
 }
 
+/// What it costs to leave a prefix that the provider has in its cache: an estimate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EpochCost {
+    /// Tokens that would have been read from the cache and are sent fresh.
+    pub tokens: u64,
+    /// What that costs more, in millionths of a dollar; absent where the route has no price for one of the two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money: Option<Micros>,
+}
+
 /// Why an epoch opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -807,6 +837,28 @@ pub enum EpochReason {
     Undo,
     /// The provider refused the history as it was.
     Repair,
+    /// Other tools are offered.
+    ToolsChanged {
+        /// Tools that were not offered before.
+        added: Vec<String>,
+        /// Tools that are not offered any more.
+        removed: Vec<String>,
+        /// Tools whose description or schema is another one.
+        changed: Vec<String>,
+    },
+    /// The system text is another one.
+    SystemChanged {
+        /// The sections that came, went or changed.
+        sections: Vec<String>,
+    },
+    /// The model's parameters are other ones.
+    ParametersChanged,
+    /// This build encodes requests in another way.
+    Encoder,
+    /// A fork whose header or parameters are not its parent's.
+    Forked,
+    /// The header that the log gave was not the one that it describes: it was composed again.
+    Restored,
 }
 
 impl EpochReason {
@@ -819,6 +871,12 @@ impl EpochReason {
             Self::ResumeDrift { .. } => "resume_drift",
             Self::Undo => "undo",
             Self::Repair => "repair",
+            Self::ToolsChanged { .. } => "tools_changed",
+            Self::SystemChanged { .. } => "system_changed",
+            Self::ParametersChanged => "parameters_changed",
+            Self::Encoder => "encoder",
+            Self::Forked => "forked",
+            Self::Restored => "restored",
         }
     }
 }
@@ -832,6 +890,29 @@ pub struct Segment {
     pub name: String,
     /// A tool's canonical JSON, or text; always a blob, so that equal segments are stored once.
     pub text: Text,
+}
+
+impl Segment {
+    /// What the log holds of it beside the text.
+    #[must_use]
+    pub fn digest(&self) -> SegmentDigest {
+        let text = self.text.as_str();
+        let (zone, name) = (self.zone, self.name.clone());
+        SegmentDigest { zone, name, hash: Hash::of(text.as_bytes()), len: text.len() as u64 }
+    }
+}
+
+/// A named part of the header by its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentDigest {
+    /// Where it stands.
+    pub zone: Zone,
+    /// Its name.
+    pub name: String,
+    /// BLAKE3 of its text.
+    pub hash: Hash,
+    /// Bytes of its text.
+    pub len: u64,
 }
 
 /// `request/sent`

@@ -10,7 +10,6 @@
 //! in as data, so that a fresh start, a resume and a replay are one code path.
 
 mod account;
-pub mod cache;
 mod call;
 mod card;
 mod content;
@@ -57,8 +56,8 @@ pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
 pub use owed::{Action, close, owed, partial_answer, resume};
 pub use record::{Record, RecordBytes, Stored};
 pub use request::{
-    CacheMarks, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock, SystemRole,
-    ToolSchema, Wire, Zone,
+    CacheMarks, CacheTtl, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock,
+    SystemRole, ToolSchema, Wire, Zone,
 };
 pub use reuse::Reuse;
 pub use state::{CallStage, Counters, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting, assemble};

@@ -160,8 +160,11 @@ fn between_steps(state: &State, turn: &Turn) -> Vec<Action> {
 }
 
 /// Why a new epoch must open before the next request, if it must.
-fn epoch_reason(state: &State) -> Option<EpochReason> {
+pub(crate) fn epoch_reason(state: &State) -> Option<EpochReason> {
     let Some(epoch) = &state.epoch else { return Some(EpochReason::Initial) };
+    if state.due == Some(EpochReason::Restored) {
+        return Some(EpochReason::Restored);
+    }
     match state.cut {
         Some(CutReason::Undo | CutReason::Redo) => return Some(EpochReason::Undo),
         Some(CutReason::Repair) => return Some(EpochReason::Repair),
@@ -173,12 +176,23 @@ fn epoch_reason(state: &State) -> Option<EpochReason> {
         return Some(EpochReason::ModelChanged);
     }
     let drift = [("wire", chosen.wire != config.wire), ("base_url", chosen.base_url != config.base_url)];
-    let what = drift.into_iter().find(|(_, differs)| *differs)?.0.to_owned();
-    Some(EpochReason::ResumeDrift { what })
+    match drift.into_iter().find(|(_, differs)| *differs) {
+        Some((what, _)) => Some(EpochReason::ResumeDrift { what: what.to_owned() }),
+        None => state.due.clone(),
+    }
+}
+
+/// Why the open step's request cannot be built under the open epoch; other reasons wait for the next step.
+fn unsendable(state: &State) -> Option<EpochReason> {
+    state.due.clone().filter(|due| matches!(due, EpochReason::Restored | EpochReason::Encoder))
 }
 
 fn open_step(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {
     let number = step.number;
+    let sends = matches!(step.phase, Phase::Composing | Phase::Sending { .. } | Phase::Backoff { .. });
+    if let Some(reason) = unsendable(state).filter(|_| sends) {
+        return vec![Action::Compose { reason }];
+    }
     match &step.phase {
         Phase::Composing => vec![Action::Send { step: number, attempt: 1, not_before: None }],
         Phase::Sending { attempt } => vec![Action::Send { step: number, attempt: *attempt, not_before: None }],

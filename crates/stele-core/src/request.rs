@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{ImageInput, Message};
+use crate::{Hash, ImageInput, Message, SegmentDigest};
 
 /// A protocol that a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +72,19 @@ pub enum Zone {
     History,
 }
 
+impl Zone {
+    /// The name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::System => "system",
+            Self::Preface => "preface",
+            Self::History => "history",
+        }
+    }
+}
+
 /// What stands before the history, in an epoch.
 #[derive(Clone, Debug, Default)]
 pub struct Header {
@@ -81,6 +94,27 @@ pub struct Header {
     pub system: Vec<SystemBlock>,
     /// Preface blocks, in their order.
     pub preface: Vec<PrefaceBlock>,
+}
+
+impl Header {
+    /// Its parts by their content, in the order of the log. A header that was folded from the log gives what the log says,
+    /// or it is not the header that the log describes.
+    #[must_use]
+    pub fn digests(&self) -> Vec<SegmentDigest> {
+        let digest = |zone, name: &str, text: &str| SegmentDigest {
+            zone,
+            name: name.to_owned(),
+            hash: Hash::of(text.as_bytes()),
+            len: text.len() as u64,
+        };
+        let tools = self.tools.iter().map(|tool| {
+            // A schema is JSON already: this cannot fail.
+            digest(Zone::Tools, &tool.name, &serde_json::to_string(tool).unwrap_or_default())
+        });
+        let system = self.system.iter().map(|block| digest(Zone::System, &block.name, &block.text));
+        let preface = self.preface.iter().map(|block| digest(Zone::Preface, &block.name, &block.text));
+        tools.chain(system).chain(preface).collect()
+    }
 }
 
 /// A tool as the model sees it.
@@ -168,6 +202,9 @@ pub struct Parameters {
 pub struct CacheMarks {
     /// True when the wire's cache marks are sent.
     pub marks: bool,
+    /// How long what stands before the history is kept, on wires whose marks say so.
+    #[serde(skip_serializing_if = "CacheTtl::is_default")]
+    pub ttl: CacheTtl,
     /// Key that routes requests of one lineage to one cache; absent where the endpoint may not take it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -175,7 +212,37 @@ pub struct CacheMarks {
 
 impl Default for CacheMarks {
     fn default() -> Self {
-        Self { marks: true, key: None }
+        Self { marks: true, ttl: CacheTtl::default(), key: None }
+    }
+}
+
+/// How long the provider is asked to keep what is marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CacheTtl {
+    /// Five minutes after the last use.
+    #[default]
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    /// An hour after the last use, at a higher price for writing.
+    #[serde(rename = "1h")]
+    Hour,
+}
+
+impl CacheTtl {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl std::str::FromStr for CacheTtl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "5m" => Ok(Self::FiveMinutes),
+            "1h" => Ok(Self::Hour),
+            _ => Err(format!("takes \"5m\" or \"1h\", found {text:?}")),
+        }
     }
 }
 

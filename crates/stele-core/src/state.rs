@@ -9,11 +9,11 @@ use crate::limits::TurnLimits;
 use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive};
 use crate::{
-    Account, ApprovalOutcome, Block, CallId, Config, Coverage, CutReason, Effects, EndReason, EpochOpened, Event,
-    Failure, FileAction, FileMeta, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
+    Account, ApprovalOutcome, Block, CallId, Config, Coverage, CutReason, Effects, EndReason, EpochOpened, EpochReason,
+    Event, Failure, FileAction, FileMeta, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
     Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Replacement,
-    Request, Seq, SessionStarted, Shown, ShownFiles, Source, Span, SpanRange, Stop, SurfaceReplaced, SystemBlock,
-    TodoItem, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
+    Request, Segment, SegmentDigest, Seq, SessionStarted, Shown, ShownFiles, Source, Span, SpanRange, Stop,
+    SurfaceReplaced, SystemBlock, TodoItem, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
 
 /// The state of a session after some prefix of its log.
@@ -29,6 +29,8 @@ pub struct State {
     pub(crate) set_aside: BTreeMap<Seq, (SurfaceItem, Mark)>,
     /// Why the surface was cut last, if it was since the last epoch opened.
     pub(crate) cut: Option<CutReason>,
+    /// Why the next request opens an epoch, as far as a record says so.
+    pub(crate) due: Option<EpochReason>,
     pub(crate) history: History,
     pub(crate) surface_bytes: u64,
     pub(crate) calls: BTreeMap<CallId, CallRecord>,
@@ -55,8 +57,14 @@ pub struct State {
 pub struct Epoch {
     /// Its number, from 1.
     pub n: u32,
+    /// Why it opened.
+    pub reason: EpochReason,
+    /// Version of the program that composed it; empty when that was not written.
+    pub version: String,
     /// Tools, system, preface.
     pub header: Header,
+    /// What the log says that the header is made of.
+    pub segments: Vec<SegmentDigest>,
     /// What else shapes the bytes.
     pub config: Config,
     /// What the route costs.
@@ -75,6 +83,10 @@ pub struct Epoch {
 pub struct Sent {
     /// Its record.
     pub seq: Seq,
+    /// When.
+    pub at: Millis,
+    /// Its input tokens, once they were reported.
+    pub input: Option<u64>,
     /// Its items.
     pub prompt: PromptDigest,
     /// How much of the surface it held.
@@ -308,6 +320,7 @@ impl State {
             }
             Event::AssistantMessage(message) => self.answer(message),
             Event::ToolResult(result) => self.result(result),
+            Event::EpochDue(due) => self.due.clone_from(&due.reason),
             Event::EpochOpened(opened) => self.open_epoch(opened),
             Event::RequestSent(sent) => {
                 self.counters.attempts += 1;
@@ -316,7 +329,8 @@ impl State {
                     step.phase = Phase::Sending { attempt: sent.attempt };
                     if let Some(epoch) = &mut self.epoch {
                         let (seq, prompt) = (record.seq, sent.prompt);
-                        epoch.sent = Some(Sent { seq, prompt, surface, previous_items, step: step.number });
+                        let (at, step) = (record.ts, step.number);
+                        epoch.sent = Some(Sent { seq, at, input: None, prompt, surface, previous_items, step });
                     }
                 }
             }
@@ -437,6 +451,9 @@ impl State {
                 });
             }
             step.phase = Phase::Answered;
+            if let Some(sent) = self.epoch.as_mut().and_then(|epoch| epoch.sent.as_mut()) {
+                sent.input = message.usage.and_then(|usage| usage.input()).or(sent.input);
+            }
             step.calls = message
                 .content
                 .iter()
@@ -527,9 +544,13 @@ impl State {
         let header_bytes = opened.segments.iter().map(|segment| segment.text.len() as u64).sum();
         let before = self.epoch.take().and_then(|epoch| epoch.sent.or(epoch.before));
         self.cut = None;
+        self.due = None;
         self.epoch = Some(Epoch {
             n: opened.n,
+            reason: opened.reason.clone(),
+            version: opened.version.clone(),
             header,
+            segments: opened.segments.iter().map(Segment::digest).collect(),
             config: opened.config.clone(),
             price: opened.price,
             max_output: opened.max_output,
@@ -635,6 +656,18 @@ impl State {
     #[must_use]
     pub fn epoch(&self) -> Option<&Epoch> {
         self.epoch.as_ref()
+    }
+
+    /// Why the next request opens an epoch, if it does.
+    #[must_use]
+    pub fn next_epoch(&self) -> Option<EpochReason> {
+        crate::owed::epoch_reason(self)
+    }
+
+    /// What a record says the next epoch is for.
+    #[must_use]
+    pub fn epoch_due(&self) -> Option<&EpochReason> {
+        self.due.as_ref()
     }
 
     /// The open turn.

@@ -176,6 +176,21 @@ impl Price {
         u64::try_from(total.div_ceil(100_000_000)).ok().map(Micros)
     }
 
+    /// The key of a figure that some usage needs and this price does not have, when that is what keeps it unpriced.
+    #[must_use]
+    pub fn missing_for(&self, usage: &Usage) -> Option<&'static str> {
+        let parts = [
+            ("input", usage.fresh, self.input),
+            ("output", usage.output, self.output),
+            ("cache_read", usage.cache_read, self.cache_read),
+            ("cache_write", usage.cache_write, self.cache_write),
+            ("cache_write_5m", usage.cache_write_5m, self.cache_write_5m),
+            ("cache_write_1h", usage.cache_write_1h, self.cache_write_1h),
+        ];
+        let missing = parts.into_iter().find(|(_, tokens, price)| tokens.unwrap_or(0) > 0 && price.is_none());
+        missing.map(|(name, ..)| name)
+    }
+
     /// The most that a request can cost: every input token at the dearest input price, the full output.
     #[must_use]
     pub fn at_most(&self, input: u64, output: u64) -> Option<Micros> {
@@ -225,6 +240,8 @@ mod tests {
         assert_eq!(price.of(&usage), Some(Micros(3_150)));
         assert_eq!(price.of(&Usage { cache_read: Some(0), ..usage }), Some(Micros(3_150)));
         assert_eq!(price.of(&Usage { cache_read: Some(1), ..usage }), None);
+        assert_eq!(price.missing_for(&Usage { cache_read: Some(1), ..usage }), Some("cache_read"));
+        assert_eq!(price.missing_for(&usage), None);
         assert_eq!(price.of(&Usage { fresh: None, ..usage }), None);
     }
 

@@ -8,6 +8,7 @@
 //! **Invariant:** a request is written from typed values and raw text, never from a tree of JSON values, and what a
 //! vendor's JSON looks like is known in `encode` and `decode` only.
 
+mod cache;
 mod catalogue;
 mod decode;
 mod encode;
@@ -19,6 +20,7 @@ mod route;
 mod secret;
 mod sse;
 
+pub use cache::{CacheRules, Mechanism, WriteBucket, cache_rule_names, cache_rules, cache_rules_named};
 pub use catalogue::{ListPrice, Model, list_price, model, models};
 pub use decode::{Answer, AnswerBlock, Decoder, Delta, http_failure};
 pub use encode::{Body, Encoder, Item, revision};

@@ -40,7 +40,9 @@ impl Found {
             parameters: Parameters::default(),
             marks: Marks::Auto,
             own_images: None,
+            ttl: None,
             own_price: None,
+            prices: Default::default(),
         })
     }
 }

@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use stele_core::{
-    CacheMarks, Config, DERIVE_REV, Dialect, Failure, FailureCode, ImageInput, Parameters, Price, SessionId, Wire,
+    CacheMarks, CacheTtl, Config, DERIVE_REV, Dialect, Failure, FailureCode, ImageInput, Parameters, Price, SessionId,
+    Wire,
 };
 
 use crate::local::Found;
@@ -105,6 +106,8 @@ pub struct RouteConfig {
 pub struct CacheConfig {
     /// Whether the wire's cache marks are sent.
     pub marks: Marks,
+    /// How long what stands before the history is kept, where the wire's marks say so.
+    pub ttl: Option<CacheTtl>,
 }
 
 /// Whether cache marks are sent.
@@ -148,8 +151,12 @@ pub struct Route {
     pub marks: Marks,
     /// What the user says about images.
     pub own_images: Option<bool>,
-    /// A price of the user's own.
+    /// How long what stands before the history is kept; absent for what the wire does by itself.
+    pub ttl: Option<CacheTtl>,
+    /// A price of the user's own, for whatever model this route asks.
     pub own_price: Option<Price>,
+    /// Prices of the user's own, by model.
+    pub prices: BTreeMap<String, Price>,
 }
 
 /// A row of `vendors.toml`.
@@ -286,7 +293,9 @@ fn environment(set: &Lookup<'_>) -> Result<Option<Route>, RouteError> {
         parameters: Parameters::default(),
         marks: Marks::Auto,
         own_images: None,
+        ttl: None,
         own_price: None,
+        prices: BTreeMap::new(),
     };
     check(route, "STELE_BASE_URL").map(Some)
 }
@@ -321,7 +330,9 @@ fn from_config(name: &str, config: &RouteConfig, set: &Lookup<'_>) -> Result<Rou
         parameters: config.parameters.clone(),
         marks: config.cache.marks,
         own_images: config.images,
+        ttl: config.cache.ttl,
         own_price: config.price,
+        prices: BTreeMap::new(),
     };
     check(route, &place)
 }
@@ -340,7 +351,9 @@ fn from_vendor(vendor: &Vendor, set: &Lookup<'_>) -> Result<Option<Route>, Route
         parameters: Parameters::default(),
         marks: Marks::Auto,
         own_images: None,
+        ttl: None,
         own_price: None,
+        prices: BTreeMap::new(),
     };
     check(route, vendor.base_url_env.as_deref().unwrap_or(&vendor.name)).map(Some)
 }
@@ -387,8 +400,16 @@ impl Route {
             encoder: crate::revision(self.wire).to_owned(),
             derive_rev: DERIVE_REV,
             parameters,
-            cache: CacheMarks { marks, key: (marks && self.takes_cache_key()).then(|| lineage.to_string()) },
             images: self.images(dialect.as_ref()),
+            cache: CacheMarks {
+                marks,
+                ttl: if marks && self.wire == Wire::AnthropicMessages {
+                    self.ttl.unwrap_or_default()
+                } else {
+                    CacheTtl::default()
+                },
+                key: (marks && self.takes_cache_key()).then(|| lineage.to_string()),
+            },
             dialect,
             headers: self.headers.clone(),
         }
@@ -410,10 +431,13 @@ impl Route {
             && http::check_base_url(&self.base_url).is_ok_and(|url| url.host_str() == Some("api.openai.com"))
     }
 
-    /// What it costs: the user's own price, else the list price of the model's vendor; `None` when unpriced.
+    /// What it costs: the user's own price of the route, or of the model, else the list price of the model's vendor;
+    /// `None` when unpriced.
     #[must_use]
     pub fn price(&self) -> Option<Price> {
-        self.own_price.or_else(|| catalogue::list_price(&self.model).map(|row| row.price))
+        self.own_price
+            .or_else(|| self.prices.get(&self.model).copied())
+            .or_else(|| catalogue::list_price(&self.model).map(|row| row.price))
     }
 
     /// The key for a request under `config`, looked up in the environment anew each time.
@@ -622,7 +646,7 @@ mod tests {
         };
         let anthropic = route("anthropic", &[("ANTHROPIC_API_KEY", "a")]);
         assert_eq!(anthropic.parameters.max_output_tokens, Some(32_000));
-        assert_eq!(anthropic.cache, CacheMarks { marks: true, key: None });
+        assert_eq!(anthropic.cache, CacheMarks::default());
         assert_eq!((anthropic.dialect, anthropic.derive_rev), (None, DERIVE_REV));
         assert!(anthropic.encoder.starts_with("anthropic-messages/"));
         let openai = route("openai", &[("OPENAI_API_KEY", "o")]);

@@ -1,4 +1,4 @@
-//! What a provider's cache would hold and read, request by request, under the rules of [`Rules`].
+//! What a provider's cache would hold and read, request by request, under the rules of [`CacheRules`].
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use stele_core::{Hash, Hasher, Millis, Zone};
 
 use crate::prompt::Segment;
 use crate::record::Recorded;
-use crate::rules::{Mechanism, Rules};
+use stele_provider::{CacheRules, Mechanism};
 
 /// The hashes of a request's prefixes: entry `k` stands for its first `k` segments.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) index: usize,
     pub(crate) request: &'a Recorded,
     pub(crate) chain: &'a Chain,
-    pub(crate) rules: &'a Rules,
+    pub(crate) rules: &'a CacheRules,
     /// All requests, the earlier ones among them.
     pub(crate) all: &'a [&'a Recorded],
 }
@@ -117,7 +117,7 @@ impl Asked<'_> {
     fn key(&self, k: usize) -> (Hash, Hash) {
         let history = self.rules.mechanism == Mechanism::Marks
             && k > 0
-            && self.segments().get(k - 1).is_some_and(|segment| segment.zone == Zone::History);
+            && self.segments().get(k - 1).is_some_and(|segment| matches!(segment.zone, Zone::Preface | Zone::History));
         let parameters = if history { invalidating(self.request) } else { Hash::of(b"") };
         (self.chain.hashes.get(k).copied().unwrap_or(Hash::of(b"")), parameters)
     }
@@ -215,31 +215,31 @@ impl Cache {
             Mechanism::Marks => {
                 for (index, segment) in asked.segments().iter().enumerate() {
                     let Some(mark) = segment.mark else { continue };
-                    if asked.tokens(index + 1) >= asked.rules.cache.minimum {
-                        self.insert(asked, index + 1, asked.rules.lifetime(Some(mark), asked.request));
+                    if asked.tokens(index + 1) >= asked.rules.minimum {
+                        self.insert(asked, index + 1, asked.request.lifetime(asked.rules, Some(mark)));
                     }
                 }
             }
             Mechanism::Breakpoints => {
-                let lifetime = asked.rules.lifetime(None, asked.request);
+                let lifetime = asked.request.lifetime(asked.rules, None);
                 for (index, segment) in asked.segments().iter().enumerate() {
                     if segment.mark.is_some() {
                         self.insert(asked, index + 1, lifetime);
                     }
                 }
-                if !asked.rules.needs_marks(asked.request) {
+                if !asked.request.needs_marks(asked.rules) {
                     self.insert(asked, end, lifetime);
                 }
             }
             Mechanism::Units => {
                 let common = (0..=end).rev().find(|k| self.seen.contains_key(&asked.key(*k))).unwrap_or(0);
-                let lifetime = asked.rules.lifetime(None, asked.request);
+                let lifetime = asked.request.lifetime(asked.rules, None);
                 self.insert(asked, common, lifetime);
                 self.insert(asked, end, lifetime);
                 self.seen.extend((0..=end).map(|k| (asked.key(k), ())));
             }
             Mechanism::Prefix => {
-                let lifetime = asked.rules.lifetime(None, asked.request);
+                let lifetime = asked.request.lifetime(asked.rules, None);
                 (0..=end).for_each(|k| self.insert(asked, k, lifetime));
             }
         }

@@ -33,6 +33,8 @@ pub struct Explanation {
     pub parting: Option<Parting>,
     /// What kind of change parts them, or makes the cache miss although the prompt is whole.
     pub change: Option<Change>,
+    /// What the endpoint itself said about a miss, where it was asked to.
+    pub miss_reason: Option<String>,
     /// Tokens that should have been read.
     pub predicted: Option<u64>,
     /// Tokens that were.
@@ -92,11 +94,12 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
         gap_ms: earlier.and_then(|earlier| u64::try_from(request.at.0 - earlier.at.0).ok()),
         lifetime_ms: earlier.and_then(|earlier| {
             let mark = earlier.segments.iter().filter_map(|segment| segment.mark).next_back();
-            judged.rules.lifetime(mark, earlier)
+            earlier.lifetime(&judged.rules, mark)
         }),
         shared_bytes: reference.map_or(0, |reference| reference.bytes),
         parting,
         change,
+        miss_reason: request.miss_reason.clone(),
         predicted: judged.predicted,
         reported: request.usage.and_then(|usage| usage.cache_read),
         lost: judged.lost,

@@ -8,7 +8,7 @@ use crate::emulate::{Asked, Cache, Read, invalidating};
 use crate::lineage::{Kind, Lineage, Place, Reference};
 use crate::prompt::Context;
 use crate::record::{Recorded, scale};
-use crate::rules::{Mechanism, Rules, rules_named, rules_of};
+use stele_provider::{CacheRules, Mechanism, WriteBucket, cache_rules, cache_rules_named};
 
 /// What judgements need to be told.
 #[derive(Clone, Copy)]
@@ -33,9 +33,9 @@ impl std::fmt::Debug for Judging<'_> {
 }
 
 impl Judging<'_> {
-    fn rules(&self, request: &Recorded) -> Rules {
-        let named = self.rules.and_then(|name| rules_named(name, &request.model));
-        named.unwrap_or_else(|| rules_of(request.wire, &request.base_url, &request.model))
+    fn rules(&self, request: &Recorded) -> CacheRules {
+        let named = self.rules.and_then(|name| cache_rules_named(name, &request.model));
+        named.unwrap_or_else(|| cache_rules(request.wire, &request.base_url, &request.model))
     }
 }
 
@@ -109,7 +109,7 @@ impl Verdict {
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
     pub(crate) place: Place,
-    pub(crate) rules: Rules,
+    pub(crate) rules: CacheRules,
     /// Absent where the prompt is not all there.
     pub(crate) predicted: Option<u64>,
     pub(crate) verdict: Verdict,
@@ -149,7 +149,7 @@ fn one(
     requests: &[&Recorded],
     request: &Recorded,
     place: Place,
-    rules: Rules,
+    rules: CacheRules,
     read: Read,
     judging: &Judging<'_>,
 ) -> Judged {
@@ -181,15 +181,15 @@ fn one(
         (None, Some(_)) => Verdict::Unexplained,
         (Some(0), Some(_)) if read.unready > 0 => Verdict::Concurrent,
         (Some(0), Some(_)) if read.expired > 0 => Verdict::Expired,
-        (Some(0), Some(_)) if shared_tokens < rules.cache.minimum => Verdict::BelowMinimum,
-        (Some(0), Some(_)) if rules.needs_marks(request) => Verdict::NotMarked,
+        (Some(0), Some(_)) if shared_tokens < rules.minimum => Verdict::BelowMinimum,
+        (Some(0), Some(_)) if request.needs_marks(&rules) => Verdict::NotMarked,
         (Some(0), Some(_)) if shared_tokens <= rules.tolerance(0) => Verdict::First,
         (Some(_), Some(0)) => Verdict::Unexplained,
         (Some(_), Some(_)) => Verdict::Partial,
     };
     // What a request outside a broken prefix lost is told against the prediction.
     let lost = match verdict {
-        Verdict::Broken { .. } => missing,
+        Verdict::Broken { .. } | Verdict::Cut { .. } => missing,
         Verdict::Partial | Verdict::Unexplained => read.tokens.saturating_sub(reported.unwrap_or(0)),
         _ => 0,
     };
@@ -201,7 +201,7 @@ fn one(
 
 /// The segment at which a request leaves the one it extends: where the prompts part, or where a parameter makes what is
 /// cached of the messages useless.
-fn leaves_at(reference: &Reference, earlier: &Recorded, request: &Recorded, rules: &Rules) -> Option<usize> {
+fn leaves_at(reference: &Reference, earlier: &Recorded, request: &Recorded, rules: &CacheRules) -> Option<usize> {
     if reference.broken {
         return Some(reference.segments);
     }
@@ -209,18 +209,18 @@ fn leaves_at(reference: &Reference, earlier: &Recorded, request: &Recorded, rule
     if !keyed || invalidating(earlier) == invalidating(request) {
         return None;
     }
-    request.segments.iter().position(|segment| segment.zone == Zone::History)
+    request.segments.iter().position(|segment| matches!(segment.zone, Zone::Preface | Zone::History))
 }
 
-fn outlived(rules: &Rules, earlier: &Recorded, request: &Recorded) -> bool {
+fn outlived(rules: &CacheRules, earlier: &Recorded, request: &Recorded) -> bool {
     let mark = earlier.segments.iter().filter_map(|segment| segment.mark).next_back();
     let idle = u64::try_from(request.at.0.saturating_sub(earlier.at.0)).unwrap_or(0);
-    rules.lifetime(mark, earlier).is_some_and(|lifetime| idle > lifetime)
+    earlier.lifetime(rules, mark).is_some_and(|lifetime| idle > lifetime)
 }
 
 /// Tokens of a request that a later one can read when it extends it.
-fn cacheable(rules: &Rules, request: &Recorded) -> u64 {
-    if !rules.needs_marks(request) {
+fn cacheable(rules: &CacheRules, request: &Recorded) -> u64 {
+    if !request.needs_marks(rules) {
         return rules.floor(request.tokens(request.prompt_bytes()));
     }
     let Some(last) = request.segments.iter().rposition(|segment| segment.mark.is_some()) else { return 0 };
@@ -229,7 +229,7 @@ fn cacheable(rules: &Rules, request: &Recorded) -> u64 {
 }
 
 /// What so many tokens cost more than they would have, had they been read.
-pub(crate) fn extra_cost(rules: &Rules, price: &Price, tokens: u64) -> Option<Micros> {
+pub(crate) fn extra_cost(rules: &CacheRules, price: &Price, tokens: u64) -> Option<Micros> {
     let paid = rules.usage(1, 0, writes(rules, price), None);
     let paid = if paid.cache_write_5m.is_some() {
         price.cache_write_5m
@@ -243,11 +243,11 @@ pub(crate) fn extra_cost(rules: &Rules, price: &Price, tokens: u64) -> Option<Mi
 }
 
 /// Whether what is not read is written to the cache at a price of its own.
-pub(crate) fn writes(rules: &Rules, price: &Price) -> bool {
+pub(crate) fn writes(rules: &CacheRules, price: &Price) -> bool {
     match rules.write {
-        crate::rules::WriteBucket::None => false,
-        crate::rules::WriteBucket::FiveMinutes => true,
-        crate::rules::WriteBucket::Unnamed => price.cache_write.is_some(),
+        WriteBucket::None => false,
+        WriteBucket::FiveMinutes => true,
+        WriteBucket::Unnamed => price.cache_write.is_some(),
     }
 }
 

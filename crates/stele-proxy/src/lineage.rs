@@ -75,7 +75,7 @@ impl Lineage {
                 .chains
                 .push(Chain::new(&[request.wire.name(), &request.base_url, &request.model], &request.segments));
             tracer.plain.push(Chain::new(&[request.wire.name(), &request.base_url], &request.segments));
-            let side = !has_tools(request) && with_tools.contains(&client(request));
+            let side = request.session.is_none() && !has_tools(request) && with_tools.contains(&client(request));
             let place = if side {
                 Place { kind: Kind::Side, conversation: None, reference: None }
             } else {
@@ -124,6 +124,11 @@ impl Tracer<'_> {
     /// The conversation that a request continues, as a position in the list.
     fn conversation(&self, index: usize) -> Option<usize> {
         let request = self.requests[index];
+        if let Some(session) = &request.session {
+            let first = |conversation: &Conversation| conversation.members.first().copied();
+            let known = |at: usize| self.requests[at].session.as_ref() == Some(session);
+            return self.conversations.iter().position(|conversation| first(conversation).is_some_and(known));
+        }
         let candidates = || {
             self.conversations.iter().enumerate().rev().filter_map(|(at, conversation)| {
                 let last = *conversation.members.last()?;

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use stele_core::{BodyDigest, Millis, Usage, Wire};
 
-use crate::prompt::{Context, Segment};
+use stele_provider::{CacheRules, Mechanism};
+
+use crate::prompt::{Context, Mark, Segment};
 
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,8 +76,12 @@ pub struct Recorded {
     pub context: Context,
     /// What the provider reported.
     pub usage: Option<Usage>,
+    /// What the endpoint itself said about a miss, where it was asked to.
+    pub miss_reason: Option<String>,
     /// The reason of a cut that was declared before this request; only Stele's own sessions declare one.
     pub cut: Option<String>,
+    /// The session that it is known to belong to; absent where that has to be found out from the prompts.
+    pub session: Option<String>,
 }
 
 impl Recorded {
@@ -95,6 +101,22 @@ impl Recorded {
     #[must_use]
     pub(crate) fn readable_at(&self) -> Millis {
         Millis(self.at.0.saturating_add(i64::try_from(self.first_byte_ms.unwrap_or(0)).unwrap_or(i64::MAX)))
+    }
+
+    /// How long an entry lives at least that was written under a mark of this request, or by all of it.
+    #[must_use]
+    pub(crate) fn lifetime(&self, rules: &CacheRules, mark: Option<Mark>) -> Option<u64> {
+        // OpenAI, prompt caching, 2026-11: "24h" asks for the longer retention.
+        let asked = self.parameters.get("prompt_cache_retention").and_then(|value| value.as_str()) == Some("24h");
+        rules.lifetime(mark == Some(Mark::Hour) || asked)
+    }
+
+    /// Whether nothing of it is cached without a mark (OpenAI, prompt caching, 2026-11: in the mode "explicit").
+    #[must_use]
+    pub(crate) fn needs_marks(&self, rules: &CacheRules) -> bool {
+        let options = self.parameters.get("prompt_cache_options");
+        let explicit = options.and_then(|options| options.get("mode")?.as_str()) == Some("explicit");
+        rules.mechanism == Mechanism::Marks || rules.mechanism == Mechanism::Breakpoints && explicit
     }
 
     /// Input tokens as the provider counted them.

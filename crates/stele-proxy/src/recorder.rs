@@ -322,6 +322,7 @@ impl Worker {
                 why: "an answer came faster than it could be read beside the stream: its usage is not known".to_owned(),
             });
         }
+        let (usage, miss_reason) = usage.map(UsageReader::finish).unwrap_or_default();
         Ok(Recorded {
             id: 0,
             at,
@@ -337,8 +338,10 @@ impl Worker {
             segments: prompt.segments,
             parameters: prompt.parameters,
             context: prompt.context,
-            usage: usage.and_then(UsageReader::finish),
+            usage,
+            miss_reason,
             cut: None,
+            session: None,
         })
     }
 }

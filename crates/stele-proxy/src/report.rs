@@ -1,5 +1,7 @@
 //! `cache report`: every request with its cache figures, by conversation, and what they add up to.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use stele_core::{Coverage, Micros, Millis, Usage, Wire, Zone};
 
@@ -7,7 +9,7 @@ use crate::change::Change;
 use crate::judge::{Judged, Judging, Verdict, in_order, is_line, judge};
 use crate::lineage::Kind;
 use crate::record::Recorded;
-use crate::rules::Rules;
+use stele_provider::CacheRules;
 
 /// All requests, by conversation.
 #[derive(Clone, Debug, Serialize)]
@@ -34,7 +36,7 @@ pub struct Conversation {
     /// What the client calls itself.
     pub agent: Option<String>,
     /// The rules it is judged by.
-    pub rules: Rules,
+    pub rules: CacheRules,
     /// Its answered requests, in order.
     pub requests: Vec<Line>,
     /// What they add up to.
@@ -126,6 +128,24 @@ impl Sum {
         }
     }
 
+    /// The two together.
+    #[must_use]
+    pub fn join(mut self, other: &Self) -> Self {
+        self.requests += other.requests;
+        self.usage.add(&other.usage);
+        self.coverage.known += other.coverage.known;
+        self.coverage.attempts += other.coverage.attempts;
+        let both = |one: Option<Micros>, other: Option<Micros>| match (one, other) {
+            (Some(one), Some(other)) => Some(Micros(one.0.saturating_add(other.0))),
+            (one, other) => one.or(other),
+        };
+        self.cost = both(self.cost, other.cost);
+        self.unpriced += other.unpriced;
+        self.lost += other.lost;
+        self.lost_cost = both(self.lost_cost, other.lost_cost);
+        self.close()
+    }
+
     /// A rate over a part of the requests would look like one over all of them.
     fn close(mut self) -> Self {
         let known = self.coverage.known == self.coverage.attempts;
@@ -168,6 +188,24 @@ pub fn report(requests: &[Recorded], judging: &Judging<'_>) -> Report {
         Conversation { sum, ..conversation }
     });
     Report { conversations: conversations.collect(), side: side.close(), failed, total: total.close() }
+}
+
+/// Sums of the answered requests by some key of them, such as their model; `None` leaves one out, though those after it
+/// are judged by it.
+#[must_use]
+pub fn sums<K: Ord>(
+    requests: &[Recorded],
+    judging: &Judging<'_>,
+    key: &dyn Fn(&Recorded) -> Option<K>,
+) -> BTreeMap<K, Sum> {
+    let requests = in_order(requests);
+    let mut sums: BTreeMap<K, Sum> = BTreeMap::new();
+    for (request, judged) in requests.iter().zip(&judge(&requests, judging)) {
+        if let Some(key) = key(request).filter(|_| request.is_answered()) {
+            sums.entry(key).or_default().add(request, judged);
+        }
+    }
+    sums.into_iter().map(|(key, sum)| (key, sum.close())).collect()
 }
 
 fn conversation(request: &Recorded, judged: &Judged) -> Conversation {

@@ -7,7 +7,7 @@ use crate::emulate::{Asked, Cache, Chain};
 use crate::judge::{in_order, writes};
 use crate::prompt::Mark;
 use crate::record::Recorded;
-use crate::rules::{Mechanism, rules_named};
+use stele_provider::{Mechanism, cache_rules_named};
 
 /// The requests as they would be counted elsewhere. All figures are estimates: another vendor cuts tokens differently.
 #[derive(Clone, Debug, Serialize)]
@@ -45,8 +45,8 @@ pub struct Simulated {
 /// # Errors
 /// There are no rules of this name; the message lists those there are.
 pub fn simulate(requests: &[Recorded], vendor: &str, model: &str, price: Option<Price>) -> Result<Simulation, String> {
-    let Some(rules) = rules_named(vendor, model) else {
-        let names = crate::rules::rule_names().join(", ");
+    let Some(rules) = cache_rules_named(vendor, model) else {
+        let names = stele_provider::cache_rule_names().join(", ");
         return Err(format!("no rules are known for {vendor:?}; take one of {names}"));
     };
     let marked: Vec<Recorded> = in_order(requests)
@@ -63,7 +63,7 @@ pub fn simulate(requests: &[Recorded], vendor: &str, model: &str, price: Option<
         let chain = Chain::new(&[], &request.segments);
         let read = cache.ask(&Asked { index, request, chain: &chain, rules: &rules, all: &all }).tokens;
         let input = request.input().unwrap_or_else(|| request.tokens(request.prompt_bytes()));
-        let written = input >= rules.cache.minimum && price.as_ref().is_some_and(|price| writes(&rules, price));
+        let written = input >= rules.minimum && price.as_ref().is_some_and(|price| writes(&rules, price));
         let output = request.usage.and_then(|usage| usage.output);
         let own = rules.usage(input, read.min(input), written, output);
         usage.add(&own);

@@ -59,6 +59,8 @@ struct Head {
     body: BodyDigest,
     context: Context,
     usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    miss_reason: Option<String>,
     parameters: Map<String, Value>,
 }
 
@@ -164,6 +166,7 @@ impl Store {
                 body: request.body,
                 context: request.context,
                 usage: request.usage,
+                miss_reason: request.miss_reason.clone(),
                 parameters: request.parameters.clone(),
             };
             let unwritable =
@@ -244,7 +247,9 @@ impl Store {
             parameters: head.parameters,
             context: head.context,
             usage: head.usage,
+            miss_reason: head.miss_reason,
             cut: None,
+            session: None,
         })
     }
 

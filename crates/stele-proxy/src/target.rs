@@ -160,9 +160,3 @@ impl Target {
         text
     }
 }
-
-/// The host of a URL, without brackets; `None` when it is none.
-pub(crate) fn host(url: &str) -> Option<String> {
-    let uri: Uri = url.parse().ok()?;
-    uri.host().map(|host| host.trim_matches(['[', ']']).to_ascii_lowercase())
-}

@@ -7,6 +7,8 @@ use std::io::Write;
 use stele_core::{Config, DERIVE_REV, Failure, FailureCode, Usage, Wire};
 use stele_provider::Decoder;
 
+use crate::endpoint;
+
 /// Longest event or document that is kept, in bytes.
 const KEPT_MAX: usize = 64 * 1024 * 1024;
 
@@ -18,6 +20,8 @@ pub(crate) struct UsageReader {
     kept: Vec<u8>,
     /// The event is longer than is kept: the rest of it is passed over.
     passing: bool,
+    /// What the endpoint said about a miss.
+    miss_reason: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,7 @@ impl UsageReader {
             framing: Framing::Unknown,
             kept: Vec::new(),
             passing: false,
+            miss_reason: None,
         }
     }
 
@@ -102,28 +107,35 @@ impl UsageReader {
         if about && !self.passing {
             self.decoder.feed(&self.kept);
         }
+        if !self.passing && endpoint::is_named_in(&self.kept) {
+            let event = String::from_utf8_lossy(&self.kept);
+            let data: String = event.lines().filter_map(|line| line.strip_prefix("data:")).collect();
+            self.miss_reason = endpoint::miss_reason(&data).or(self.miss_reason.take());
+        }
         self.kept.clear();
         self.passing = false;
     }
 
-    /// What was reported up to here.
-    pub(crate) fn finish(mut self) -> Option<Usage> {
+    /// What was reported up to here, and what the endpoint said about a miss.
+    pub(crate) fn finish(mut self) -> (Option<Usage>, Option<String>) {
         let mut unpack = std::mem::replace(&mut self.unpack, Unpack::Broken);
         let _ = unpack.finish(&mut |plain| self.plain(plain));
         if self.framing == Framing::Events {
             self.event();
         } else if !self.passing {
             self.decoder.feed(&self.kept);
+            self.miss_reason = std::str::from_utf8(&self.kept).ok().and_then(endpoint::miss_reason);
         }
+        let miss_reason = self.miss_reason.take();
         let cut = self.decoder.interrupted(Failure::new(FailureCode::Incomplete, "")).usage;
-        match cut {
+        let usage = match cut {
             Some(usage) => Some(usage),
             None => match self.decoder.finish() {
                 Ok(answer) => answer.usage,
                 Err(failure) => failure.usage,
             },
-        }
-        .filter(|usage| !usage.is_unknown())
+        };
+        (usage.filter(|usage| !usage.is_unknown()), miss_reason)
     }
 }
 

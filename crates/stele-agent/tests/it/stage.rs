@@ -21,6 +21,13 @@ fn now() -> Millis {
     Millis(NOW.fetch_add(1, Ordering::Relaxed))
 }
 
+/// Two hours later.
+fn later() -> Millis {
+    Millis(now().0 + 2 * 3_600_000)
+}
+
+pub const LATER: Clock = Clock { now: later, today };
+
 fn today() -> String {
     "2026-11-30".to_owned()
 }
@@ -65,7 +72,9 @@ impl Stage {
             parameters: Default::default(),
             marks: Marks::Auto,
             own_images: self.images,
+            ttl: None,
             own_price: None,
+            prices: Default::default(),
         }
     }
 
@@ -74,12 +83,17 @@ impl Stage {
     }
 
     pub fn agent(&self) -> Arc<Agent> {
+        self.agent_with(|_| {})
+    }
+
+    /// An agent that was set up in another way.
+    pub fn agent_with(&self, change: impl FnOnce(&mut AgentOptions)) -> Arc<Agent> {
         let tools = stele_tools::Options {
             environment: std::env::vars_os().collect(),
             offer: vec![stele_tools::Offer::Patch],
             ..stele_tools::Options::default()
         };
-        Agent::new(AgentOptions {
+        let mut options = AgentOptions {
             store: self.store(),
             client: Client::new(ClientSettings::default()),
             tools: stele_tools::builtin(&tools),
@@ -92,7 +106,9 @@ impl Stage {
             user_instructions: None,
             version: "0.0.0-test".to_owned(),
             clock: Clock { now, today },
-        })
+        };
+        change(&mut options);
+        Agent::new(options)
     }
 
     pub fn start(&self) -> SessionStart {
@@ -111,6 +127,10 @@ impl Stage {
 
     pub fn open(&self, session: &SessionId, policy: OpenPolicy) -> Driver {
         Driver::open(&self.agent(), session, policy).unwrap()
+    }
+
+    pub fn open_with(&self, session: &SessionId, change: impl FnOnce(&mut AgentOptions)) -> Driver {
+        Driver::open(&self.agent_with(change), session, OpenPolicy::Close).unwrap()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

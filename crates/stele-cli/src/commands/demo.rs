@@ -23,7 +23,7 @@ use crate::person::Person;
 use crate::prompt::Prompts;
 use crate::render::inert::inert;
 use crate::render::style::Style;
-use crate::render::{card, diff, timeline};
+use crate::render::{card, diff};
 use crate::sessions::{Wanted, Which};
 use crate::setup::{Environment, Setup};
 
@@ -74,6 +74,7 @@ pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Resul
             prompts: Prompts::One(Some(PROMPT.to_owned())),
             limits: TurnLimits::default(),
             schema: None,
+            warn_above: setup.config.warn_above,
             skipped: setup.config.skipped.clone(),
         };
         let view = run::view(&setup, &args.output, tools, false);
@@ -115,7 +116,9 @@ fn route(server: &Server) -> Route {
         parameters: Parameters::default(),
         marks: Marks::Auto,
         own_images: None,
+        ttl: None,
         own_price: None,
+        prices: Default::default(),
     }
 }
 
@@ -179,7 +182,7 @@ fn report(store: &Store, session: &SessionId, folder: &Path, style: Style) -> Re
     heading(&mut lines, "Timeline", style);
     lines.push(sessions::timeline_text(store, session, false, style)?);
     heading(&mut lines, "Prompt cache, request by request", style);
-    lines.extend(timeline::cache_lines(&cache::report(store, session)?, style));
+    lines.extend(cache::lines(store, session, style)?);
     heading(&mut lines, "What to type next", style);
     let short = &session.as_str()[..18];
     lines.push(style.dim(&format!("  session {session}")));

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use stele_agent::{Agent, Approvals, ChangedSince, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
-use stele_core::{By, LeftWhy, Mode, Source};
+use stele_core::{By, Config, EpochReason, LeftWhy, Mode, Source};
 use stele_store::Filter;
 
 use crate::args::{LimitArgs, SessionArgs};
 use crate::commands::undo::{self, Way};
 use crate::commands::{cache, run};
-use crate::drive::{Conversation, Ending, Front};
+use crate::cut::{self, Settled};
+use crate::drive::{Confirmed, Conversation, Ending, Front};
 use crate::error::{CommandError, Kind, Result};
 use crate::output::View;
 use crate::person::{Person, PersonEvent, Typing};
@@ -20,7 +21,7 @@ use crate::prompt;
 use crate::render::inert::{one_line, shorten};
 use crate::render::money::{cost, from_cache, plural, tokens};
 use crate::render::text::Choice;
-use crate::render::{time, timeline};
+use crate::render::time;
 use crate::sessions::{self, Move, Wanted, Which, shell_word};
 use crate::setup::{self, Setup};
 use crate::tally::Tally;
@@ -70,6 +71,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
             agent,
         };
         line.begin(&which);
+        line.settle().await?;
         let exit = line.talk(first).await;
         line.way_back();
         exit
@@ -136,6 +138,25 @@ impl Line<'_> {
         }
     }
 
+    /// Asks about a new cache prefix that costs much; who says no to another model goes on with the one before.
+    async fn settle(&mut self) -> Result<()> {
+        if cut::settle(&mut self.conversation, &mut self.front, self.setup.config.warn_above).await? == Settled::GoesOn
+        {
+            return Ok(());
+        }
+        let driver = &mut self.conversation.driver;
+        let before = driver.state().epoch().map(|epoch| epoch.config.clone());
+        let switched = driver.state().next_epoch() == Some(EpochReason::ModelChanged);
+        let Some(Config { route, model, .. }) = before.filter(|_| switched) else {
+            self.say("  nothing is sent before you give a prompt; it cannot go on without the new prefix");
+            return Ok(());
+        };
+        let said = one_line(&format!("  {route}/{model}, as before"));
+        driver.command(Command::SetModel { route, model, by: By::person("cli") })?;
+        self.say(&said);
+        Ok(())
+    }
+
     async fn talk(&mut self, first: Option<String>) -> Result<u8> {
         if let Some(prompt) = first {
             match self.turn(prompt).await {
@@ -180,7 +201,7 @@ impl Line<'_> {
             let trimmed = line.trim();
             let next = match trimmed.strip_prefix('/') {
                 _ if trimmed.is_empty() => Next::Stay,
-                Some(command) => match self.command(command) {
+                Some(command) => match self.command(command).await {
                     Ok(next) => next,
                     // A slip in a command ends nothing.
                     Err(error) => {
@@ -267,13 +288,13 @@ impl Line<'_> {
         Ok(Next::Stay)
     }
 
-    fn command(&mut self, command: &str) -> Result<Next> {
+    async fn command(&mut self, command: &str) -> Result<Next> {
         let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
         match (name, argument) {
             ("help", _) => self.say(HELP),
             ("quit" | "exit" | "q", _) => return Ok(Next::Leave),
-            ("model", argument) => self.model(argument)?,
+            ("model", argument) => self.model(argument).await?,
             ("mode", argument) => self.mode(argument)?,
             ("cost", _) => self.cost(),
             ("cache", _) => self.cache()?,
@@ -283,13 +304,13 @@ impl Line<'_> {
                 let lines = undo::changes(self.conversation.driver.state(), self.setup.look.stderr()).join("\n");
                 self.say(&lines);
             }
-            ("resume", argument) => self.resume(argument)?,
+            ("resume", argument) => self.resume(argument).await?,
             _ => self.say("no such command; /help lists them"),
         }
         Ok(Next::Stay)
     }
 
-    fn model(&mut self, choice: Option<&str>) -> Result<()> {
+    async fn model(&mut self, choice: Option<&str>) -> Result<()> {
         let Some(choice) = choice else {
             let now = self.conversation.driver.state().model().cloned();
             let now = now.map(|now| format!("{}/{}", now.route, now.model)).unwrap_or_default();
@@ -299,8 +320,19 @@ impl Line<'_> {
             return Ok(());
         };
         let (route, model) = setup::choose(self.agent.routes(), Some(choice))?;
-        let (route, said) =
-            (route.name.clone(), format!("{}/{model}; the next request begins a new cache prefix", route.name));
+        let route = route.name.clone();
+        let lost = self.conversation.driver.model_cost(&route, &model)?;
+        let mut said = format!("{route}/{model}; the next request begins a new cache prefix");
+        if lost.tokens > 0 {
+            said.push_str(&format!(": {}", cut::price(&lost)));
+        }
+        if self.setup.config.warn_above.is_passed(&lost) {
+            let question = format!("{}\n  switch? [y]es, [n]o: ", one_line(&said));
+            if self.front.confirm(&question).await == Confirmed::No {
+                self.say("not switched");
+                return Ok(());
+            }
+        }
         let known = stele_provider::model(&model).is_some() || agent_has(&self.agent, &model);
         let said = match known {
             true => one_line(&said),
@@ -377,13 +409,13 @@ impl Line<'_> {
             self.say("nothing was sent yet");
             return Ok(());
         }
-        let report = cache::report(self.agent.store(), self.conversation.driver.session())?;
-        let lines = timeline::cache_lines(&report, self.setup.look.stderr()).join("\n");
+        let (store, session) = (self.agent.store(), self.conversation.driver.session());
+        let lines = cache::lines(store, session, self.setup.look.stderr())?.join("\n");
         self.say(&lines);
         Ok(())
     }
 
-    fn resume(&mut self, id: Option<&str>) -> Result<()> {
+    async fn resume(&mut self, id: Option<&str>) -> Result<()> {
         let store = self.agent.store().clone();
         let Some(id) = id else {
             let cwd = Some(self.setup.folder.display().to_string());
@@ -416,7 +448,7 @@ impl Line<'_> {
         let which = Which::Existing(id, place);
         self.conversation = open(&self.agent, &which, self.setup, &Wanted::default())?;
         self.begin(&which);
-        Ok(())
+        self.settle().await
     }
 }
 

@@ -10,6 +10,8 @@ use stele_core::{By, CallStage, EndReason, Mode, Source, Tool};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::{Global, LimitArgs, OutputArgs, RunArgs};
+use crate::config::WarnAbove;
+use crate::cut::{self, Settled};
 use crate::drive::{Conversation, Ending, Front};
 use crate::error::{CommandError, ErrorJson, Kind, Result};
 use crate::output::{JsonView, View};
@@ -34,6 +36,8 @@ pub struct Plan {
     pub prompts: Prompts,
     pub limits: TurnLimits,
     pub schema: Option<Schema>,
+    /// What leaving the provider's cache may cost before somebody is asked.
+    pub warn_above: WarnAbove,
     /// What was not loaded for lack of trust.
     pub skipped: Vec<String>,
 }
@@ -88,6 +92,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
             prompts,
             limits: limits(&args.session.limits, setup.config.turn_limits),
             schema,
+            warn_above: setup.config.warn_above,
             skipped: setup.config.skipped.clone(),
         };
         let view = view(&setup, &args.output, tools, plan.schema.is_some());
@@ -239,6 +244,12 @@ struct Run {
 
 impl Run {
     async fn prompts(&mut self, conversation: &mut Conversation, plan: &mut Plan, front: &mut Front) -> Result<()> {
+        let sends = !plan.prompts.is_none() || conversation.driver.state().turn().is_some();
+        if sends && cut::settle(conversation, front, plan.warn_above).await? == Settled::Declined {
+            return Err(CommandError::usage("cache.declined", "nothing was sent: the new cache prefix was declined")
+                .hint("leave --model out to go on with the session's own model")
+                .hint("cache.warn_above in config.toml says from what cost on this is asked"));
+        }
         if plan.prompts.is_none() {
             self.ending = conversation.go_on(front, &mut self.tally).await?;
             return Ok(());

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+use stele_core::Price;
 use stele_provider::RouteConfig;
 
 use super::inputs::FileText;
@@ -29,6 +30,8 @@ pub(super) struct Parsed {
     pub(super) entries: Vec<Entry>,
     /// `[routes.NAME]`.
     pub(super) routes: Vec<(String, RouteConfig)>,
+    /// `[prices."MODEL"]`.
+    pub(super) prices: Vec<(String, Price)>,
 }
 
 /// Reads a file.
@@ -69,6 +72,10 @@ impl Reader<'_> {
                     if let ["routes", name] = path.as_slice() {
                         self.placed(&path, &at)?;
                         parsed.routes.push(((*name).to_owned(), self.route(name, value)?));
+                    }
+                    if let ["prices", model] = path.as_slice() {
+                        self.placed(&path, &at)?;
+                        parsed.prices.push(((*model).to_owned(), self.price(model, value)?));
                     }
                     self.table(inner, &path, parsed)?;
                 }
@@ -118,7 +125,7 @@ impl Reader<'_> {
             }
             (Kind::Texts, other) => return Err(wrong(at, name, "a list of texts", other)),
             // The route as a whole has been read already.
-            (Kind::Route, _) => Raw::Shown(self.file.text.get(span).unwrap_or_default().to_owned()),
+            (Kind::Part, _) => Raw::Shown(self.file.text.get(span).unwrap_or_default().to_owned()),
         };
         parsed.entries.push(Entry { key: name, value: raw, source: at });
         Ok(())
@@ -155,6 +162,27 @@ impl Reader<'_> {
             key: format!("routes.{name}"),
             problem: format!("is not right: {}", error.message()),
         })
+    }
+
+    /// A price without one of its two main figures would price nothing.
+    fn price(&self, model: &str, value: &Spanned<DeValue<'_>>) -> Result<Price, ConfigError> {
+        self.known(value.get_ref(), &["prices", model])?;
+        let wrong = |at: usize, problem: String| ConfigError::Value {
+            at: self.at(at),
+            key: format!("prices.{model:?}"),
+            problem,
+        };
+        let start = value.span().start;
+        let price = Price::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| {
+            wrong(error.span().map_or(start, |span| span.start), format!("is not right: {}", error.message()))
+        })?;
+        if price.input.is_none() || price.output.is_none() {
+            return Err(wrong(
+                start,
+                "needs `input` and `output`, in millionths of a dollar for a million tokens".to_owned(),
+            ));
+        }
+        Ok(price)
     }
 
     /// Every key below is known: checked first, since it names the nearest one.

@@ -18,6 +18,8 @@ pub const SEARCH_KEY: &str = "web.search_key_env";
 pub const FUZZY: &str = "edit.fuzzy";
 pub const ON_AMBIGUOUS: &str = "edit.on_ambiguous";
 pub const PERSONA: &str = "agent.persona";
+pub const CACHE_WARN: &str = "cache.warn_above";
+pub const CACHE_TTL: &str = "cache.ttl";
 
 /// What a key takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +32,8 @@ pub enum Kind {
     Texts,
     /// A whole number within a bound.
     Limit(&'static Bound),
-    /// Part of a route: the route as a whole says what it takes.
-    Route,
+    /// Part of a route or of a model's price: the table as a whole says what it takes.
+    Part,
 }
 
 /// A key. A part `*` stands for any name.
@@ -75,6 +77,16 @@ const PLAIN: &[(&str, Kind, &str)] = &[
     ),
     (ON_AMBIGUOUS, Kind::Text, "what an edit does whose text is at several places: refuse, last"),
     (PERSONA, Kind::Text, "text that is added to what the model is told first"),
+    (
+        CACHE_WARN,
+        Kind::Text,
+        "leaving the provider's cache asks first when it costs more: \"$0.50\", \"50000 tokens\", \"never\"",
+    ),
+    (
+        CACHE_TTL,
+        Kind::Text,
+        "how long Anthropic keeps tools, system text and instructions: 5m, or 1h at a higher price for writing",
+    ),
 ];
 
 const ROUTES: &[(&str, &str)] = &[
@@ -89,6 +101,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("parameters.effort", "how hard the model should think, in the vendor's words"),
     ("cache.marks", "whether the wire's cache marks are sent: auto, off"),
     ("images", "whether the model is sent images; else what is known of the model"),
+    ("cache.ttl", "as `cache.ttl`, for this route: 5m, 1h"),
     ("price.input", "millionths of a dollar for a million tokens"),
     ("price.output", "millionths of a dollar for a million tokens"),
     ("price.cache_read", "millionths of a dollar for a million tokens"),
@@ -97,6 +110,8 @@ const ROUTES: &[(&str, &str)] = &[
     ("price.cache_write_1h", "millionths of a dollar for a million tokens"),
     ("price.long.*", "what long requests cost instead"),
 ];
+
+const PRICES: &[&str] = &["input", "output", "cache_read", "cache_write", "cache_write_5m", "cache_write_1h", "long.*"];
 
 /// Every key, in the order in which they are shown.
 pub fn all() -> Vec<Key> {
@@ -109,10 +124,16 @@ pub fn all() -> Vec<Key> {
     });
     let routes = ROUTES.iter().map(|(name, about)| Key {
         name: format!("routes.*.{name}"),
-        kind: Kind::Route,
+        kind: Kind::Part,
         about: (*about).to_owned(),
     });
-    plain.chain(limits).chain(routes).collect()
+    let prices = PRICES.iter().map(|name| Key {
+        name: format!("prices.*.{name}"),
+        kind: Kind::Part,
+        about: "what a model costs instead of its list price, in millionths of a dollar for a million tokens"
+            .to_owned(),
+    });
+    plain.chain(limits).chain(routes).chain(prices).collect()
 }
 
 /// The key that a dotted path is, if there is one.

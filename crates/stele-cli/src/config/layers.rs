@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use stele_core::Mode;
 use stele_core::limits::Bound;
+use stele_core::{Mode, Price};
 use stele_provider::RouteConfig;
 
+use super::cache::WarnAbove;
 use super::file::{self, Owner};
 use super::inputs::Inputs;
 use super::keys::{self, Key, Kind};
@@ -59,16 +60,18 @@ pub(super) struct Entry {
 pub(super) struct Layers {
     entries: Vec<Entry>,
     routes: Vec<(String, RouteConfig)>,
+    pub(super) prices: Vec<(String, Price)>,
 }
 
 impl Layers {
     pub(super) fn of(inputs: &Inputs) -> Result<Self, ConfigError> {
-        let mut layers = Self { entries: Vec::new(), routes: Vec::new() };
+        let mut layers = Self { entries: Vec::new(), routes: Vec::new(), prices: Vec::new() };
         for (file, owner) in [(&inputs.managed, Owner::Managed), (&inputs.user, Owner::User)] {
             let Some(file) = file else { continue };
             let parsed = file::parse(file, owner)?;
             layers.entries.extend(parsed.entries);
             layers.routes.extend(parsed.routes);
+            layers.prices.extend(parsed.prices);
         }
         layers.environment(inputs)?;
         layers.flags(inputs);
@@ -223,10 +226,10 @@ impl Layers {
                 .entries
                 .iter()
                 .map(|entry| entry.key.as_str())
-                .filter(|name| *name == key.name || key.kind == Kind::Route && is_instance(&key.name, name))
+                .filter(|name| *name == key.name || key.kind == Kind::Part && is_instance(&key.name, name))
                 .collect();
             names.dedup();
-            if names.is_empty() && key.kind != Kind::Route {
+            if names.is_empty() && key.kind != Kind::Part {
                 names.push(&key.name);
             }
             for name in names {
@@ -260,6 +263,7 @@ fn default(key: &Key) -> Option<String> {
         (Kind::Limit(bound), _) => Some(bound.default.to_string()),
         (Kind::Switch, _) => Some(false.to_string()),
         (_, keys::ON_AMBIGUOUS) => Some(Raw::Text("refuse".to_owned()).toml()),
+        (_, keys::CACHE_WARN) => Some(Raw::Text(WarnAbove::default().to_string()).toml()),
         (_, keys::MODE) => Some(Raw::Text(Mode::default().to_string()).toml()),
         (_, keys::HIGHEST_MODE) => Some(Raw::Text(Mode::Full.to_string()).toml()),
         _ => None,
@@ -268,6 +272,12 @@ fn default(key: &Key) -> Option<String> {
 
 /// True when a name is what a pattern with `*` stands for.
 fn is_instance(pattern: &str, name: &str) -> bool {
+    // The name of a model may hold dots.
+    if let Some((front, back)) = pattern.split_once('*').filter(|(front, _)| *front == "prices.") {
+        let back = back.trim_end_matches('*');
+        let inner = name.strip_prefix(front).and_then(|rest| rest.find(back));
+        return inner.is_some_and(|at| at > 0);
+    }
     let parts: Vec<&str> = name.split('.').collect();
     keys::find(&parts).is_some_and(|key| key.name == pattern)
 }

@@ -7,6 +7,7 @@
 //!
 //! [`Inputs::read`] is the one place that reads files; [`Config::load`] is pure.
 
+mod cache;
 mod error;
 mod file;
 mod inputs;
@@ -22,11 +23,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stele_core::Mode;
 use stele_core::limits::{self, Bound, TurnLimits};
+use stele_core::{CacheTtl, Mode, Price};
 use stele_guard::{Layer, List, Policy};
 use stele_provider::RouteConfig;
 
+pub use cache::WarnAbove;
 pub use error::ConfigError;
 pub use inputs::{Flags, Inputs};
 pub use settings::{Setting, Source};
@@ -68,6 +70,12 @@ pub struct Config {
     pub connect: Duration,
     /// Longest time without a byte from a provider.
     pub idle: Duration,
+    /// What leaving the provider's cache may cost before somebody is asked.
+    pub warn_above: WarnAbove,
+    /// How long what stands before the history is kept, where a route does not say.
+    pub cache_ttl: Option<CacheTtl>,
+    /// Prices of one's own, by model.
+    pub prices: BTreeMap<String, Price>,
     /// Text that is added to the system zone.
     pub persona: Option<String>,
     /// What was not loaded for lack of trust.
@@ -127,6 +135,9 @@ impl Config {
             turn_limits,
             connect: milliseconds(&limits::CONNECT_MS)?,
             idle: milliseconds(&limits::IDLE_MS)?,
+            warn_above: layers.warn_above()?,
+            cache_ttl: layers.cache_ttl()?,
+            prices: layers.prices(),
             persona: layers.text(keys::PERSONA)?,
             skipped: inputs.skipped(),
             settings: layers.settings(),

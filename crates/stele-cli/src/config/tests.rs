@@ -51,6 +51,14 @@ mode = "edit"
 model = "m"
 route = "work"
 
+[cache]
+warn_above = "never"
+ttl = "5m"
+
+[prices."m-1.5"]
+input = 1
+output = 2
+
 [permissions]
 allow = ["bash(cargo test *)"]
 ask = ["bash(git push *)"]
@@ -109,6 +117,8 @@ long = { above = 1, input_percent = 200, output_percent = 150 }
     assert_eq!((config.connect.as_millis(), config.idle.as_millis()), (5_000, 600_000));
     assert_eq!(config.shell_env, ["CARGO_HOME", "JAVA_HOME"]);
     assert_eq!(config.persona.as_deref(), Some("Be brief."));
+    assert_eq!((config.warn_above, config.cache_ttl), (WarnAbove::Never, Some(CacheTtl::FiveMinutes)));
+    assert_eq!(config.prices["m-1.5"].input, Some(1));
     assert_eq!(config.offer, [stele_tools::Offer::Patch]);
     assert_eq!((config.edit.fuzzy, config.edit.on_ambiguous), (true, stele_edit::OnAmbiguous::Last));
     assert_eq!(config.web.trusted_hosts, ["docs.local:8080"]);
@@ -412,4 +422,28 @@ fn tools_are_offered_by_name_and_a_search_needs_a_service() {
         &user("[web]\nsearch = \"searxng\""),
         "config.value: /c.toml:2: `web.search` needs the address of the service: set `web.search_url`",
     );
+}
+
+#[test]
+fn the_cache_and_prices_are_configured_with_clear_words() {
+    let config = Config::load(&user(
+        "cache.warn_above = \"50000 tokens\"\ncache.ttl = \"1h\"\n[prices.\"gpt-6.2\"]\ninput = 1\noutput = 2\n",
+    ))
+    .unwrap();
+    assert_eq!((config.warn_above, config.cache_ttl), (WarnAbove::Tokens(50_000), Some(CacheTtl::Hour)));
+    assert_eq!(config.prices["gpt-6.2"].output, Some(2));
+    assert!(
+        config.explain("prices.gpt-6.2.input").unwrap().iter().any(|setting| setting.value.as_deref() == Some("1"))
+    );
+    let wrong = |text: &str, about: &str| {
+        let error = Config::load(&user(text)).unwrap_err().to_string();
+        assert!(error.contains(about), "{error}");
+    };
+    wrong("cache.warn_above = \"much\"", "takes money");
+    wrong("cache.ttl = \"2h\"", "\"5m\" or \"1h\"");
+    wrong("[prices.m]\ninput = 1\n", "needs `input` and `output`");
+    wrong("[prices.m]\ninput = -1\noutput = 1\n", "prices");
+    wrong("[prices.m]\ninput = 1\noutput = 1\ncache_reed = 1\n", "cache_read");
+    let env = Inputs { env: env(&[("STELE_CACHE_TTL", "1h")]), ..user("") };
+    assert_eq!(Config::load(&env).unwrap().cache_ttl, Some(CacheTtl::Hour));
 }

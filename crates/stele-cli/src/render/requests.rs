@@ -141,12 +141,15 @@ fn conversation(found: &Conversation, style: Style) -> Vec<String> {
     let agent = found.agent.as_deref().map_or_else(|| "an agent without a name".to_owned(), one_line);
     lines.push(style.dim(&shorten(&format!("  {agent} · judged by the rules of {}", found.rules.name), WIDTH)));
     let header = format!(
-        "{:>6}{:>12}{:>8}{:>11}{:>11}{:>11}  {}",
-        "id", "prompt", "shared", "input", "predicted", "read", "verdict"
+        "{:>6} {:<8}{:>6}{:>11}{:>11}{:>11}{:>10}  {}",
+        "id", "from", "cache", "input", "predicted", "read", "cost", "verdict"
     );
     lines.push(style.dim(&header));
     for request in &found.requests {
         lines.push(row(request, style));
+        if let Verdict::Cut { reason } = &request.verdict {
+            lines.push(style.dim(&format!("       cut: {}", one_line(reason))));
+        }
         if let Some(leaves) = &request.leaves {
             let change = leaves.change.as_ref().map(|change| format!(": {change}")).unwrap_or_default();
             let text = format!("       leaves {} at {}{change}", leaves.request, leaves.segment);
@@ -161,20 +164,69 @@ fn conversation(found: &Conversation, style: Style) -> Vec<String> {
 }
 
 fn row(request: &Line, style: Style) -> String {
-    let share = (request.prompt_bytes > 0).then(|| request.shared_bytes as f64 / request.prompt_bytes as f64);
+    let rate = request.reported.zip(request.input).map(|(read, input)| read as f64 / input as f64);
     format!(
-        "{:>6}{:>12}{:>8}{:>11}{:>11}{:>11}  {}",
+        "{:>6} {}{:>6}{:>11}{:>11}{:>11}{:>10}  {}",
         request.id,
-        format!("{} B", count(request.prompt_bytes)),
-        percent(share),
+        bar(rate, style),
+        rate.map_or_else(|| "?".to_owned(), |rate| percent(Some(rate))),
         known(request.input),
         known(request.predicted),
         known(request.reported),
+        request.cost.map_or_else(|| "?".to_owned(), money),
         verdict(&request.verdict, style)
     )
 }
 
-/// A verdict in at most 19 columns.
+/// A share as a bar of eight columns; empty when it is not known.
+fn bar(share: Option<f64>, style: Style) -> String {
+    let Some(share) = share else { return " ".repeat(8) };
+    // Between nothing and all there is always something to see.
+    let eighths = (share.clamp(0.0, 1.0) * 64.0).round() as usize;
+    let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    let full = "█".repeat(eighths / 8);
+    let shown = format!("{full}{part}");
+    let left = 8 - shown.chars().count().min(8);
+    format!("{}{}", style.green(&shown), style.dim(&"·".repeat(left)))
+}
+
+/// The report on one of our own sessions.
+pub fn session(report: &Report, notes: &[String], style: Style) -> Vec<String> {
+    let mut lines: Vec<String> = report.conversations.iter().flat_map(|found| conversation(found, style)).collect();
+    if lines.is_empty() {
+        lines.push("no request was answered".to_owned());
+    }
+    if report.failed > 0 {
+        lines.push(format!("  {} got no answer, or an error", plural(report.failed, "request")));
+    }
+    lines.extend(notes.iter().map(|what| format!("{} {}", style.yellow("!"), shorten(&one_line(what), WIDTH - 2))));
+    lines
+}
+
+/// Sums, a line each, and all of them together.
+pub fn sums(sums: &BTreeMap<String, Sum>, by: &str, style: Style) -> Vec<String> {
+    let header = format!("{by:<36}{:>5} {:<8}{:>6}{:>12}{:>11}", "reqs", "from", "cache", "input", "cost");
+    let mut lines = vec![style.dim(&header)];
+    let row = |name: &str, sum: &Sum| {
+        format!(
+            "{:<36}{:>5} {}{:>6}{:>12}{:>11}",
+            shorten(&one_line(name), 36),
+            short(sum.requests),
+            bar(sum.hit_rate, style),
+            sum.hit_rate.map_or_else(|| "?".to_owned(), |rate| percent(Some(rate))),
+            known(sum.usage.input()),
+            cost(sum.cost)
+        )
+    };
+    lines.extend(sums.iter().map(|(name, sum)| row(name, sum)));
+    let total = sums.values().fold(Sum::default(), |total, sum| total.join(sum));
+    lines.push(style.bold(&row("all", &total)));
+    lines.extend(sum(&total).into_iter().skip(1));
+    lines
+}
+
+/// A verdict in at most 14 columns.
 fn verdict(verdict: &Verdict, style: Style) -> String {
     match verdict {
         Verdict::First => style.dim("first request"),
@@ -251,8 +303,14 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
     if let Some(change) = &found.change {
         lines.push(format!("{}{}", label("change"), one_line(&change.to_string())));
     }
+    if let Some(reason) = &found.miss_reason {
+        lines.push(format!("{}{}", label("endpoint"), shorten(&one_line(reason), WIDTH - 12)));
+    }
     if let Some(parting) = &found.parting {
-        lines.push(format!("{}{}, byte {}", label("parts at"), one_line(&parting.segment), count(parting.offset)));
+        let place =
+            format!("{}, item {}, byte {}", parting.zone.name(), count(parting.index as u64), count(parting.offset));
+        let segment = shorten(&one_line(&parting.segment), WIDTH - 16 - place.len());
+        lines.push(format!("{}{segment} ({place})", label("parts at")));
         lines.push(excerpt(&parting.before, |text| style.red(text), '-'));
         lines.push(excerpt(&parting.after, |text| style.green(text), '+'));
     }

@@ -9,6 +9,11 @@ pub fn minute(at: Millis) -> String {
     format(at, "%Y-%m-%d %H:%M")
 }
 
+/// `2026-11-30`.
+pub fn day(at: Millis) -> String {
+    format(at, "%Y-%m-%d")
+}
+
 fn format(at: Millis, how: &str) -> String {
     let zoned = Timestamp::from_millisecond(at.0).map(|time| time.to_zoned_datetime(TimeZone::system()));
     zoned.map_or_else(|_| "?".to_owned(), |time| time.strftime(how).to_string())

@@ -1,13 +1,12 @@
-//! The timeline and the cache report as tables of 80 columns.
+//! The timeline as a table of 80 columns.
 
 use std::time::Duration;
 
 use stele_core::Reuse;
-use stele_core::cache::{CacheReport, CacheVerdict};
 use stele_core::timeline::{Entry, EntryKind, Status, Timeline};
 
 use super::inert::{one_line, shorten};
-use super::money::{cost, count, elapsed, from_cache, known, percent, plural, tokens};
+use super::money::{cost, count, elapsed, from_cache, known, plural, tokens};
 use super::style::Style;
 
 /// The timeline, a line an entry, sums at the end.
@@ -52,41 +51,6 @@ fn line(entry: &Entry, style: Style) -> String {
     };
     let name = shorten(&one_line(&entry.name), 25);
     format!("{:>4} {:>5} {what:<9}{name:<26}{time:>9}  {how}", number(entry.turn), number(entry.step))
-}
-
-/// The cache report, a line a request, sums at the end.
-pub fn cache_lines(report: &CacheReport, style: Style) -> Vec<String> {
-    let header = format!(
-        "{:>5}{:>12}{:>8}{:>11}{:>11}{:>11}  {}",
-        "step", "prompt", "shared", "input", "predicted", "read", "verdict"
-    );
-    let mut lines = vec![style.dim(&header)];
-    for request in &report.requests {
-        let share = (request.prompt_bytes > 0).then(|| request.shared_bytes as f64 / request.prompt_bytes as f64);
-        let verdict = match &request.verdict {
-            CacheVerdict::First => style.dim("first"),
-            CacheVerdict::Hit => style.green("hit"),
-            CacheVerdict::Partial => style.yellow("partial"),
-            CacheVerdict::BelowMinimum => style.dim("below_minimum"),
-            CacheVerdict::Expired => style.yellow("expired"),
-            CacheVerdict::Cut { reason } => style.yellow(&format!("cut: {}", one_line(reason))),
-            CacheVerdict::Broken => style.red("broken"),
-            CacheVerdict::NotReported => style.dim("not_reported"),
-            CacheVerdict::Unexplained => style.red("unexplained"),
-        };
-        lines.push(format!(
-            "{:>5}{:>12}{:>8}{:>11}{:>11}{:>11}  {verdict}",
-            request.step,
-            format!("{} B", count(request.prompt_bytes)),
-            percent(share),
-            known(request.input),
-            known(request.predicted),
-            known(request.reported),
-        ));
-    }
-    lines.push(format!("{}{}", tokens(&report.usage), from_cache(report.usage.hit_rate())));
-    lines.extend(local_reuse(&report.local_reuse));
-    lines
 }
 
 /// What pointers saved, apart from what the provider's cache did.

@@ -95,9 +95,10 @@ fn the_cache_report_predicts_what_was_read() {
     let id = place.sessions().remove(0);
     let report = Done::of(place.stele(["cache", "report", "--json", &id]));
     let lines = report.lines();
-    assert_eq!(lines.len(), 2, "{report:?}");
+    assert_eq!(lines.len(), 3, "{report:?}");
     assert_eq!(lines[0]["verdict"]["kind"], "first");
     assert_eq!(lines[1]["verdict"]["kind"], "hit");
+    assert_eq!((&lines[2]["type"], &lines[2]["requests"]), (&json!("total"), &json!(2)));
 }
 
 #[test]

@@ -425,3 +425,61 @@ fn a_turn_is_taken_back_and_done_again_at_the_prompt() {
     assert!(body.contains("hello") && !body.contains("write it"), "{body}");
     place.assert_clean();
 }
+
+#[test]
+fn an_expensive_new_prefix_is_asked_about_before_anything_is_sent() {
+    let place = Place::new();
+    let server = server(Script::new([Say::text("one"), Say::text("two"), Say::text("three"), Say::text("four")]));
+    std::fs::create_dir_all(place.home()).unwrap();
+    std::fs::write(place.home().join("config.toml"), "cache.warn_above = \"10 tokens\"\n").unwrap();
+    let done = Done::of(place.with(&server, ["run", "begin"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    let id = place.sessions().remove(0);
+
+    let mut terminal = Terminal::start(place.with(&server, ["run", "--resume", &id, "--model", "other", "go on"]));
+    terminal.wait_for("another model or route; about ");
+    terminal.wait_for("go on? [y]es, [n]o: ");
+    terminal.type_line("hm");
+    terminal.wait_for("go on? [y]es, [n]o: ");
+    terminal.type_line("n");
+    let (code, seen) = terminal.end();
+    assert!(code == 2 && seen.contains("cache.declined"), "{seen}");
+    assert_eq!(server.requests().len(), 1, "nothing was sent");
+
+    // What differs and can wait is kept on a no.
+    std::fs::write(
+        place.home().join("config.toml"),
+        "cache.warn_above = \"10 tokens\"\nagent.persona = \"Be brief.\"\nmodel = \"scripted\"\n",
+    )
+    .unwrap();
+    let mut terminal = Terminal::start(place.with(&server, ["run", "--resume", &id, "--model", "scripted", "go on"]));
+    terminal.wait_for("keep it as it was: ");
+    terminal.type_line("n");
+    terminal.wait_for("taken at the next cut");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    let sent = server.requests();
+    assert_eq!(sent.len(), 2);
+    assert!(!String::from_utf8_lossy(&sent[1].body).contains("Be brief."));
+
+    // At the prompt: no leaves the model as it was, yes switches.
+    let mut terminal = Terminal::start(place.with(&server, ["--resume", &id]));
+    terminal.wait_for("keep it as it was: ");
+    terminal.type_line("y");
+    terminal.wait_for("> ");
+    terminal.type_line("/model other");
+    terminal.wait_for("switch? [y]es, [n]o: ");
+    terminal.type_line("n");
+    terminal.wait_for("not switched");
+    terminal.type_line("/model");
+    terminal.wait_for("/scripted; routes:");
+    terminal.type_line("and now?");
+    terminal.wait_for("three");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    let last = server.requests().pop().unwrap();
+    assert!(String::from_utf8_lossy(&last.body).contains("Be brief.") && last.json()["model"] == "scripted");
+    place.assert_clean();
+}

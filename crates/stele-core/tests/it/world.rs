@@ -179,6 +179,8 @@ impl Run {
                 self.append(EpochOpened {
                     n,
                     reason,
+                    version: "test".into(),
+                    cost: None,
                     segments: vec![tool],
                     config: config(),
                     price: None,

@@ -13,7 +13,9 @@ mod writer;
 
 use std::ops::Range;
 
-use stele_core::{BodyDigest, Config, Failure, FailureCode, Hash, Hasher, Header, Message, PromptDigest, Wire, Zone};
+use stele_core::{
+    BodyDigest, CacheTtl, Config, Failure, FailureCode, Hash, Hasher, Header, Message, PromptDigest, Wire, Zone,
+};
 
 use writer::Writer;
 
@@ -93,6 +95,8 @@ struct Rolled {
 
 /// Anthropic, prompt caching, 2026-11: five minutes is the default lifetime.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+/// The same page: an hour where it is asked for; such marks have to stand before those of five minutes.
+const HOUR_MARK: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
 impl Encoder {
     /// Writes the head of the epoch's requests.
@@ -193,7 +197,7 @@ impl Encoder {
     #[must_use]
     pub fn body(&self) -> Body {
         let marks = self.marks();
-        let mut bytes = Vec::with_capacity(self.writer.bytes.len() + marks.len() * MARK.len() + 8);
+        let mut bytes = Vec::with_capacity(self.writer.bytes.len() + self.mark_bytes(&marks) + 8);
         self.emit(0, &marks, &mut |part| bytes.extend_from_slice(part));
         Body { bytes, marks: marks.into_iter().map(|item| item as u64).collect() }
     }
@@ -206,7 +210,7 @@ impl Encoder {
         self.emit(self.rolled.at, &marks, &mut |part| {
             hasher.update(part);
         });
-        let len = self.writer.bytes.len() + marks.len() * MARK.len() + self.closer().len();
+        let len = self.writer.bytes.len() + self.mark_bytes(&marks) + self.closer().len();
         BodyDigest { hash: Hash::from(&hasher), len: len as u64 }
     }
 
@@ -265,10 +269,37 @@ impl Encoder {
     /// The last of the first `items` items, when it is history, or the nearest before it that takes a mark.
     ///
     /// The mark on the end of the request before needs no help of the vendor's look-back (20 blocks, Anthropic, prompt
-    /// caching, 2026-11): it stands exactly where that request wrote its entry, however many blocks a step added.
+    /// caching, 2026-11): it stands exactly where that request wrote its entry, however many blocks a step added, so
+    /// that no further mark is needed in between.
     fn markable(&self, items: usize) -> Option<usize> {
         let history = self.writer.items.get(..items)?.iter().enumerate().rev();
         history.take_while(|(_, item)| item.zone == Zone::History).find(|(_, item)| item.markable).map(|(at, _)| at)
+    }
+
+    /// How long what a mark on this item covers is asked to be kept: longer lives stand before shorter ones, so that they
+    /// are for what stands before the history.
+    #[must_use]
+    pub fn mark_ttl(&self, item: usize) -> CacheTtl {
+        let history = self.writer.items.get(item).is_none_or(|item| item.zone == Zone::History);
+        if history { CacheTtl::FiveMinutes } else { self.config.cache.ttl }
+    }
+
+    fn mark(&self, item: usize) -> &'static str {
+        match self.mark_ttl(item) {
+            CacheTtl::FiveMinutes => MARK,
+            CacheTtl::Hour => HOUR_MARK,
+        }
+    }
+
+    fn mark_bytes(&self, marks: &[usize]) -> usize {
+        marks.iter().map(|mark| self.mark(*mark).len()).sum()
+    }
+
+    /// The JSON of the messages from an item on, which is the first of one, as it stands in the list of messages.
+    #[must_use]
+    pub fn messages_from(&self, item: usize) -> &[u8] {
+        let start = self.writer.items.get(item).map_or(self.writer.bytes.len(), |item| item.range.start);
+        self.writer.bytes.get(start..).unwrap_or_default()
     }
 
     /// Where a mark goes into an item: before the brace that ends its block.
@@ -283,7 +314,7 @@ impl Encoder {
             let end = self.mark_at(mark);
             if end >= from {
                 sink(&self.writer.bytes[at..end]);
-                sink(MARK.as_bytes());
+                sink(self.mark(mark).as_bytes());
                 at = end;
             }
         }
@@ -297,7 +328,7 @@ impl Encoder {
             let end = self.mark_at(self.fixed_marks[mark]);
             if self.marked() && (self.rolled.at..to).contains(&end) {
                 self.rolled.hasher.update(&self.writer.bytes[self.rolled.at..end]);
-                self.rolled.hasher.update(MARK.as_bytes());
+                self.rolled.hasher.update(self.mark(self.fixed_marks[mark]).as_bytes());
                 self.rolled.at = end;
             }
         }

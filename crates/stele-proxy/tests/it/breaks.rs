@@ -35,7 +35,9 @@ pub fn recorded(id: u64, seconds: i64, wire: Wire, body: &Value, read: Option<u6
         parameters: prompt.parameters,
         context: prompt.context,
         usage: Some(usage),
+        miss_reason: None,
         cut: None,
+        session: None,
     }
 }
 

@@ -36,7 +36,7 @@ async fn a_server_that_dies_in_the_middle_leaves_the_same_truncation() {
 
 #[tokio::test]
 async fn usage_that_came_before_a_truncation_is_kept() {
-    let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":7,"cache_read_input_tokens":3,"output_tokens":1}}}"#;
+    let start = r#"{"type":"message_start","message":{"usage":{"input_tokens":7,"cache_read_input_tokens":3,"output_tokens":1},"diagnostics":{"cache_miss_reason":{"type":"system_changed"}}}}"#;
     let address = server(move |mut stream| async move {
         read_request(&mut stream).await;
         let event = format!("event: message_start\ndata: {start}\n\nevent: content_block_delta\ndata: {{\"type\":");
@@ -46,7 +46,9 @@ async fn usage_that_came_before_a_truncation_is_kept() {
     .await;
     let running = proxy(&format!("http://{address}")).await;
     exchange(running.address, &post("/v1/messages", "", REQUEST)).await;
-    let usage = running.finish().await[0].usage.unwrap();
+    let recorded = running.finish().await.remove(0);
+    assert_eq!(recorded.miss_reason.as_deref(), Some("system_changed"), "what the endpoint says of it");
+    let usage = recorded.usage.unwrap();
     assert_eq!((usage.fresh, usage.cache_read), (Some(7), Some(3)));
 }
 

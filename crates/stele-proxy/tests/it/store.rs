@@ -31,7 +31,9 @@ fn request(texts: &[&str]) -> Recorded {
         parameters: json!({"z": 1, "a": [2]}).as_object().unwrap().clone(),
         context: Context::Whole,
         usage: Some(Usage { fresh: Some(1), ..Usage::default() }),
+        miss_reason: Some("tools_changed".into()),
         cut: None,
+        session: None,
     }
 }
 

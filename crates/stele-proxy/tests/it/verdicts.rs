@@ -59,6 +59,23 @@ fn an_entry_lives_five_minutes_after_its_last_use_or_an_hour_when_asked() {
 }
 
 #[test]
+fn what_is_kept_for_an_hour_outlives_the_rest_of_the_prompt() {
+    let hour = |mut body: serde_json::Value| {
+        body["system"][0]["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
+        body
+    };
+    let first = recorded(1, 0, WIRE, &hour(anthropic()), Some(0));
+    let header: usize =
+        first.segments.iter().filter(|segment| segment.zone != stele_core::Zone::History).map(|s| s.bytes.len()).sum();
+    let header = header as u64 / 4;
+    let later = |read| recorded(2, 1_200, WIRE, &hour(next(anthropic())), Some(read));
+    let lines = report(&[first.clone(), later(header)], &Judging::default()).conversations.remove(0).requests;
+    assert_eq!(lines[1].verdict, Verdict::Hit);
+    assert!(lines[1].predicted.unwrap().abs_diff(header) <= 1, "{:?} for {header}", lines[1].predicted);
+    verdicts(&[first, later(0)], &[Verdict::First, Verdict::Unexplained]);
+}
+
+#[test]
 fn short_prompts_are_not_cached() {
     let body = |count: usize| {
         let messages: Vec<_> = (0..count)

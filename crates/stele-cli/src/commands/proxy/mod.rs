@@ -12,7 +12,8 @@ use stele_proxy::{Conversation, Judging, Recorded, Recordings, Report, Store, Su
 use crate::args::{ProxyArgs, ProxyCommand};
 use crate::error::{CommandError, Result};
 use crate::output;
-use crate::render::{json, requests};
+use crate::render::style::Style;
+use crate::render::{json, requests as tables};
 use crate::setup::{Setup, now};
 
 /// Serves, or looks at what was recorded.
@@ -49,8 +50,9 @@ fn recordings(setup: &Setup, since: Option<Duration>) -> Result<Recordings> {
     Ok(Store::inspect(&folder(setup))?.recordings(since)?)
 }
 
-fn judging(rules: Option<&str>) -> Result<Judging<'_>> {
-    let names = stele_proxy::rule_names();
+/// How requests are judged: by the rules of a name, else by those of each endpoint.
+pub fn judging(rules: Option<&str>) -> Result<Judging<'_>> {
+    let names = stele_provider::cache_rule_names();
     match rules.filter(|name| !names.contains(name)) {
         Some(name) => Err(unknown_rules(format!("no rules are known for {name:?}; take one of {}", names.join(", ")))),
         None => Ok(Judging { rules, ..Judging::default() }),
@@ -84,7 +86,7 @@ fn report(setup: &Setup, found: &Recordings, judging: &Judging<'_>, as_json: boo
         let rows = conversations.iter().map(Row::Conversation).chain([total]);
         rows.map(|row| json::line(&row)).collect()
     } else {
-        requests::report(&report, &found.damaged, setup.look.stdout())
+        tables::report(&report, &found.damaged, setup.look.stdout())
     };
     output::print(&text.join("\n"))?;
     Ok(0)
@@ -103,32 +105,40 @@ fn explain(setup: &Setup, found: &Recordings, id: Option<u64>, judging: &Judging
     let text = if as_json {
         json::line(&explanation)
     } else {
-        requests::explanation(&explanation, setup.look.stdout()).join("\n")
+        tables::explanation(&explanation, setup.look.stdout()).join("\n")
     };
     output::print(&text)?;
     Ok(0)
 }
 
-fn last_miss(requests: &[Recorded], judging: &Judging<'_>) -> Option<u64> {
+/// The last request that read less than it could have.
+pub fn last_miss(requests: &[Recorded], judging: &Judging<'_>) -> Option<u64> {
     let report = stele_proxy::report(requests, judging);
     let lines = report.conversations.iter().flat_map(|conversation| &conversation.requests);
     lines.filter(|line| line.verdict.is_miss()).map(|line| line.id).max()
 }
 
 fn simulate(setup: &Setup, found: &Recordings, vendor: &str, model: Option<&str>, as_json: bool) -> Result<u8> {
+    let total = stele_proxy::report(&found.requests, &Judging::default()).total;
+    output::print(&simulation(&found.requests, &total, vendor, model, as_json, setup.look.stdout())?)?;
+    Ok(0)
+}
+
+/// Requests under another vendor's rules, as text; `total` is what they came to where they were sent.
+pub fn simulation(
+    requests: &[Recorded],
+    total: &Sum,
+    vendor: &str,
+    model: Option<&str>,
+    as_json: bool,
+    style: Style,
+) -> Result<String> {
     let model = model.map(str::to_owned).or_else(|| default_model(vendor));
     // Rules that belong to no vendor have no model of their own: then the one that was asked.
-    let model = model.or_else(|| found.requests.first().map(|request| request.model.clone())).unwrap_or_default();
+    let model = model.or_else(|| requests.first().map(|request| request.model.clone())).unwrap_or_default();
     let price = stele_provider::list_price(&model).map(|row| row.price);
-    let simulation = stele_proxy::simulate(&found.requests, vendor, &model, price).map_err(unknown_rules)?;
-    let text = if as_json {
-        json::line(&simulation)
-    } else {
-        let total = stele_proxy::report(&found.requests, &Judging::default()).total;
-        requests::simulation(&simulation, &total, setup.look.stdout()).join("\n")
-    };
-    output::print(&text)?;
-    Ok(0)
+    let simulation = stele_proxy::simulate(requests, vendor, &model, price).map_err(unknown_rules)?;
+    Ok(if as_json { json::line(&simulation) } else { tables::simulation(&simulation, total, style).join("\n") })
 }
 
 /// The model of a vendor when none is named: its default, else the first one that the catalogue has of it.

@@ -1,14 +1,11 @@
-//! How a provider's prompt cache works: data, in `rules.toml`, with pages and dates.
+//! How a provider's prompt cache works: data, in `cache.toml`, with pages and dates.
 
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
-use stele_core::cache::CacheRules;
 use stele_core::{Usage, Wire};
 
-use crate::prompt::Mark;
-use crate::record::Recorded;
-use crate::target;
+use crate::{catalogue, http};
 
 /// What of earlier prompts can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,14 +36,17 @@ pub enum WriteBucket {
 
 /// The rules of one provider's cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Rules {
+pub struct CacheRules {
     /// Their name, as in `simulate`: a vendor's, or `prefix`.
     pub name: &'static str,
     /// What can be read.
     pub mechanism: Mechanism,
-    /// Minimum, granularity and lifetime.
-    #[serde(flatten)]
-    pub cache: CacheRules,
+    /// Fewest tokens that are cached at all.
+    pub minimum: u64,
+    /// Reads come in multiples of this many tokens.
+    pub granularity: u64,
+    /// How long an entry lives at least after its last use, in milliseconds; absent when it is not known.
+    pub lifetime_ms: Option<u64>,
     /// The lifetime when the client asks for the longer one, in milliseconds.
     pub long_lifetime_ms: Option<u64>,
     /// Positions that are looked at from a mark backwards, the mark's own included.
@@ -85,7 +85,7 @@ struct Sheet {
     rules: Vec<Row>,
 }
 
-const RULES_TOML: &str = include_str!("rules.toml");
+const RULES_TOML: &str = include_str!("cache.toml");
 
 // A sheet that did not parse would be empty; a test keeps that from being shipped.
 static ROWS: LazyLock<Vec<Row>> =
@@ -99,13 +99,13 @@ impl Row {
 
 /// The rules that a vendor of this name has for a model.
 #[must_use]
-pub fn rules_named(name: &str, model: &str) -> Option<Rules> {
+pub fn cache_rules_named(name: &str, model: &str) -> Option<CacheRules> {
     ROWS.iter().find(|row| row.name == name && row.is_for(model)).map(|row| rules(row, model))
 }
 
-/// The names that [`rules_named`] knows.
+/// The names that [`cache_rules_named`] knows.
 #[must_use]
-pub fn rule_names() -> Vec<&'static str> {
+pub fn cache_rule_names() -> Vec<&'static str> {
     let mut names: Vec<&str> = ROWS.iter().map(|row| row.name.as_str()).collect();
     names.dedup();
     names
@@ -113,24 +113,22 @@ pub fn rule_names() -> Vec<&'static str> {
 
 /// The rules of the endpoint that a request went to: its host's, else those of the wire's own vendor.
 #[must_use]
-pub fn rules_of(wire: Wire, base_url: &str, model: &str) -> Rules {
-    let host = target::host(base_url);
+pub fn cache_rules(wire: Wire, base_url: &str, model: &str) -> CacheRules {
+    let host = http::check_base_url(base_url).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase));
     let find = |fits: &dyn Fn(&Row) -> bool| ROWS.iter().find(|row| row.is_for(model) && fits(row));
     let by_host = find(&|row| row.hosts.iter().any(|known| Some(known.as_str()) == host.as_deref()));
     let by_wire = || find(&|row| row.wire == Some(wire));
     by_host.or_else(by_wire).map_or_else(unknown, |row| rules(row, model))
 }
 
-fn rules(row: &'static Row, model: &str) -> Rules {
-    let known = stele_provider::model(model).and_then(|model| model.min_cache_tokens);
-    Rules {
+fn rules(row: &'static Row, model: &str) -> CacheRules {
+    let known = catalogue::model(model).and_then(|model| model.min_cache_tokens);
+    CacheRules {
         name: &row.name,
         mechanism: row.mechanism,
-        cache: CacheRules {
-            minimum: known.unwrap_or(row.minimum),
-            granularity: row.granularity.unwrap_or(1).max(1),
-            lifetime_ms: row.lifetime_s.map(|seconds| seconds * 1_000),
-        },
+        minimum: known.unwrap_or(row.minimum),
+        granularity: row.granularity.unwrap_or(1).max(1),
+        lifetime_ms: row.lifetime_s.map(|seconds| seconds * 1_000),
         long_lifetime_ms: row.lifetime_marked_s.map(|seconds| seconds * 1_000),
         look_back: row.look_back.unwrap_or(1),
         write: row.write,
@@ -138,11 +136,13 @@ fn rules(row: &'static Row, model: &str) -> Rules {
     }
 }
 
-fn unknown() -> Rules {
-    Rules {
+fn unknown() -> CacheRules {
+    CacheRules {
         name: "prefix",
         mechanism: Mechanism::Prefix,
-        cache: CacheRules { minimum: 0, granularity: 1, lifetime_ms: None },
+        minimum: 0,
+        granularity: 1,
+        lifetime_ms: None,
         long_lifetime_ms: None,
         look_back: 1,
         write: WriteBucket::None,
@@ -150,26 +150,16 @@ fn unknown() -> Rules {
     }
 }
 
-impl Rules {
-    /// How long an entry lives that was written under a mark, or by a request.
+impl CacheRules {
+    /// How long an entry lives at least: the longer life, where the client asked for it, or the usual one.
     #[must_use]
-    pub(crate) fn lifetime(&self, mark: Option<Mark>, request: &Recorded) -> Option<u64> {
-        // OpenAI, prompt caching, 2026-11: "24h" asks for the longer retention.
-        let asked = request.parameters.get("prompt_cache_retention").and_then(|value| value.as_str()) == Some("24h");
-        if mark == Some(Mark::Hour) || asked { self.long_lifetime_ms } else { self.cache.lifetime_ms }
-    }
-
-    /// Whether nothing of a request is cached without a mark (OpenAI, prompt caching, 2026-11: in the mode "explicit").
-    #[must_use]
-    pub(crate) fn needs_marks(&self, request: &Recorded) -> bool {
-        let options = request.parameters.get("prompt_cache_options");
-        let explicit = options.and_then(|options| options.get("mode")?.as_str()) == Some("explicit");
-        self.mechanism == Mechanism::Marks || self.mechanism == Mechanism::Breakpoints && explicit
+    pub fn lifetime(&self, long: bool) -> Option<u64> {
+        if long { self.long_lifetime_ms } else { self.lifetime_ms }
     }
 
     /// The usage of a request of so many input tokens of which some are read, under these rules.
     #[must_use]
-    pub(crate) fn usage(&self, input: u64, read: u64, writes: bool, output: Option<u64>) -> Usage {
+    pub fn usage(&self, input: u64, read: u64, writes: bool, output: Option<u64>) -> Usage {
         let rest = input.saturating_sub(read);
         let usage = Usage { cache_read: Some(read), output, ..Usage::default() };
         match self.write {
@@ -181,15 +171,15 @@ impl Rules {
 
     /// What of so many shared tokens is read: whole steps of the granularity, nothing below the minimum.
     #[must_use]
-    pub(crate) fn floor(&self, tokens: u64) -> u64 {
-        let whole = tokens / self.cache.granularity * self.cache.granularity;
-        if whole < self.cache.minimum { 0 } else { whole }
+    pub fn floor(&self, tokens: u64) -> u64 {
+        let whole = tokens / self.granularity * self.granularity;
+        if whole < self.minimum { 0 } else { whole }
     }
 
     /// What a prediction may be off by: 2 % and one step.
     #[must_use]
-    pub(crate) fn tolerance(&self, tokens: u64) -> u64 {
-        tokens / 50 + self.cache.granularity
+    pub fn tolerance(&self, tokens: u64) -> u64 {
+        tokens / 50 + self.granularity
     }
 }
 
@@ -206,30 +196,30 @@ mod tests {
             let dated = row.page.as_ref().is_some_and(|page| page.starts_with("https://"))
                 && row.read.as_ref().is_some_and(|read| read.len() == 10);
             assert!(bare || dated, "{}", row.name);
-            assert_eq!(rules_named(&row.name, "m").unwrap().name, row.name);
+            assert_eq!(cache_rules_named(&row.name, "m").unwrap().name, row.name);
         }
-        assert_eq!(rules_named("nobody", "m"), None);
-        assert!(rule_names().contains(&"deepseek"));
+        assert_eq!(cache_rules_named("nobody", "m"), None);
+        assert!(cache_rule_names().contains(&"deepseek"));
     }
 
     #[test]
     fn the_host_comes_before_the_wire_and_the_model_before_the_row() {
-        let name = |wire, base_url: &str| rules_of(wire, base_url, "m").name;
+        let name = |wire, base_url: &str| cache_rules(wire, base_url, "m").name;
         assert_eq!(name(Wire::OpenaiChat, "https://api.openai.com/v1"), "openai");
         assert_eq!(name(Wire::OpenaiChat, "https://api.deepseek.com"), "deepseek");
         assert_eq!(name(Wire::OpenaiChat, "http://127.0.0.1:8080/v1"), "prefix");
         assert_eq!(name(Wire::AnthropicMessages, "https://gateway.example"), "anthropic");
-        let mechanism = |model: &str| rules_of(Wire::OpenaiChat, "https://api.openai.com/v1", model).mechanism;
+        let mechanism = |model: &str| cache_rules(Wire::OpenaiChat, "https://api.openai.com/v1", model).mechanism;
         assert_eq!((mechanism("gpt-6.2-sol"), mechanism("gpt-5.1")), (Mechanism::Breakpoints, Mechanism::Prefix));
-        let haiku = rules_of(Wire::AnthropicMessages, "https://api.anthropic.com", "claude-haiku-4-5");
-        assert_eq!((haiku.cache.minimum, haiku.cache.lifetime_ms), (4_096, Some(300_000)));
+        let haiku = cache_rules(Wire::AnthropicMessages, "https://api.anthropic.com", "claude-haiku-4-5");
+        assert_eq!((haiku.minimum, haiku.lifetime_ms), (4_096, Some(300_000)));
     }
 
     #[test]
     fn reads_come_in_steps_above_the_minimum() {
-        let openai = rules_named("openai", "m").unwrap();
+        let openai = cache_rules_named("openai", "m").unwrap();
         assert_eq!(openai.floor(1_023), 0);
         assert_eq!(openai.floor(1_300), 1_280);
-        assert_eq!(rules_named("prefix", "m").unwrap().floor(7), 7);
+        assert_eq!(cache_rules_named("prefix", "m").unwrap().floor(7), 7);
     }
 }

@@ -1,0 +1,159 @@
+//! `stele cache`: what the provider's prompt cache did for our own sessions, by the analyses that the proxy uses too.
+
+mod requests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use stele_core::{Millis, Reuse, SessionId};
+use stele_proxy::{Judging, Recorded, Report, Sum};
+use stele_store::{Filter, Store};
+
+use crate::args::{CacheCommand, SumBy};
+use crate::commands::proxy;
+use crate::error::{CommandError, Result};
+use crate::output;
+use crate::render::style::Style;
+use crate::render::timeline::local_reuse;
+use crate::render::{json, requests as tables, time};
+use crate::setup::{Setup, now};
+
+use requests::Requests;
+
+/// Reports, explains or simulates.
+pub fn main(setup: &Setup, command: &CacheCommand) -> Result<u8> {
+    let store = setup.logs()?;
+    let style = setup.look.stdout();
+    let text = match command {
+        CacheCommand::Report { id: Some(id), rules, json, .. } => {
+            let id = store.resolve(id)?;
+            let found = Requests::of(&store, &id)?;
+            let judged = found.judge(proxy::judging(rules.as_deref())?.rules);
+            if *json { judged_lines(&found, &judged) } else { report_lines(&found, &judged, style) }
+        }
+        CacheCommand::Report { id: None, since, by, rules, json, .. } => {
+            let sums = sums(&store, *since, *by, proxy::judging(rules.as_deref())?.rules)?;
+            if *json { sum_lines(&sums, *by) } else { tables::sums(&sums, by.name(), style) }
+        }
+        CacheCommand::Explain { id, request, rules, json } => {
+            let id = store.resolve(id)?;
+            vec![explain(&Requests::of(&store, &id)?, *request, rules.as_deref(), *json, style)?]
+        }
+        CacheCommand::Simulate { id, vendor, model, json } => {
+            let found = Requests::of(&store, &store.resolve(id)?)?;
+            let total = found.judge(None).total;
+            vec![proxy::simulation(&found.requests, &total, vendor, model.as_deref(), *json, style)?]
+        }
+    };
+    output::print(&text.join("\n"))?;
+    Ok(0)
+}
+
+impl Requests {
+    fn judge(&self, rules: Option<&str>) -> Report {
+        stele_proxy::report(&self.requests, &Judging { rules, price: &|request| self.price(request) })
+    }
+}
+
+/// The report on one session, as lines for a person.
+pub fn lines(store: &Store, id: &SessionId, style: Style) -> Result<Vec<String>> {
+    let found = Requests::of(store, id)?;
+    Ok(tables::session(&found.judge(None), &Vec::from_iter(local_reuse(&found.local_reuse)), style))
+}
+
+fn report_lines(found: &Requests, judged: &Report, style: Style) -> Vec<String> {
+    let mut notes = if judged.total.unpriced > 0 { found.unpriced() } else { Vec::new() };
+    notes.extend(local_reuse(&found.local_reuse));
+    if found.left_out > 0 {
+        notes.push(format!("{} of another version's encoder cannot be built here", found.left_out));
+    }
+    tables::session(judged, &notes, style)
+}
+
+/// A line of `stele cache report --json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Row<'a> {
+    Request(&'a stele_proxy::Line),
+    Sum {
+        by: &'a str,
+        key: &'a str,
+        #[serde(flatten)]
+        sum: &'a Sum,
+    },
+    Total {
+        #[serde(flatten)]
+        sum: &'a Sum,
+        failed: u64,
+        #[serde(skip_serializing_if = "Reuse::is_none")]
+        local_reuse: Reuse,
+    },
+}
+
+fn judged_lines(found: &Requests, judged: &Report) -> Vec<String> {
+    let requests = judged.conversations.iter().flat_map(|conversation| &conversation.requests);
+    let total = Row::Total { sum: &judged.total, failed: judged.failed, local_reuse: found.local_reuse };
+    requests.map(Row::Request).chain([total]).map(|row| json::line(&row)).collect()
+}
+
+fn sum_lines(sums: &BTreeMap<String, Sum>, by: SumBy) -> Vec<String> {
+    let rows = sums.iter().map(|(key, sum)| Row::Sum { by: by.name(), key, sum });
+    let total = sums.values().fold(Sum::default(), |total, sum| total.join(sum));
+    rows.chain([Row::Total { sum: &total, failed: 0, local_reuse: Reuse::default() }])
+        .map(|row| json::line(&row))
+        .collect()
+}
+
+impl SumBy {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Day => "day",
+            Self::Project => "project",
+            Self::Model => "model",
+        }
+    }
+}
+
+/// Sums over all sessions, or over what they sent in some last time. A fork counts what it sent itself.
+fn sums(store: &Store, since: Option<Duration>, by: SumBy, rules: Option<&str>) -> Result<BTreeMap<String, Sum>> {
+    let from = since.map(|time| Millis(now().0.saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))));
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    for row in store.sessions(&Filter { cwd: None, limit: None })? {
+        if from.is_some_and(|from| row.updated < from) {
+            continue;
+        }
+        let found = Requests::of(store, &row.id)?;
+        let own = requests::own(row.parent.as_ref().map(|parent| parent.seq));
+        let key = |request: &Recorded| {
+            (own(request) && from.is_none_or(|from| request.at >= from)).then(|| match by {
+                SumBy::Session => row.id.to_string(),
+                SumBy::Day => time::day(request.at),
+                SumBy::Project => row.cwd.clone(),
+                SumBy::Model => request.model.clone(),
+            })
+        };
+        let judging = Judging { rules, price: &|request| found.price(request) };
+        for (key, sum) in stele_proxy::sums(&found.requests, &judging, &key) {
+            let entry = sums.entry(key).or_default();
+            *entry = std::mem::take(entry).join(&sum);
+        }
+    }
+    Ok(sums)
+}
+
+fn explain(found: &Requests, id: Option<u64>, rules: Option<&str>, as_json: bool, style: Style) -> Result<String> {
+    let rules = proxy::judging(rules)?.rules;
+    let judging = Judging { rules, price: &|request| found.price(request) };
+    let Some(id) = id.or_else(|| proxy::last_miss(&found.requests, &judging)) else {
+        let message =
+            "no request of this session read less than it could have; give the number of one to see how it was judged";
+        return Err(CommandError::usage("cache.no_miss", message).hint("stele cache report ID"));
+    };
+    let Some(explanation) = stele_proxy::explain(&found.requests, id, &judging) else {
+        let message = format!("this session has no request {id}");
+        return Err(CommandError::usage("cache.no_request", message).hint("stele cache report ID lists them"));
+    };
+    Ok(if as_json { json::line(&explanation) } else { tables::explanation(&explanation, style).join("\n") })
+}

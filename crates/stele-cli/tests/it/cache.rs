@@ -1,0 +1,217 @@
+//! What the provider's cache did, what leaving it costs, and what that would have been elsewhere.
+
+use serde_json::{Value, json};
+use stele_core::Wire;
+use stele_proxy::read_prompt;
+use stele_testkit::{Say, Script, Server};
+
+use crate::support::{Done, Place, server};
+
+fn script() -> Script {
+    Script::new([
+        Say::text("I look.").and_call("read", &json!({"path": "notes.txt"})),
+        Say::text("The notes say hello."),
+        Say::text("They still do."),
+        Say::text("And again."),
+    ])
+}
+
+/// A place with a session of two requests.
+fn worked() -> (Place, Server, String) {
+    let place = Place::new();
+    place.write("notes.txt", "hello, and what else there is to say\n".repeat(300));
+    let server = server(script());
+    let done = Done::of(place.with(&server, ["run", "what do the notes say?"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    let id = place.sessions().remove(0);
+    (place, server, id)
+}
+
+fn configure(place: &Place, text: &str) {
+    std::fs::create_dir_all(place.home()).unwrap();
+    std::fs::write(place.home().join("config.toml"), text).unwrap();
+}
+
+fn go_on(place: &Place, server: &Server, id: &str, more: &[&str]) -> Done {
+    let arguments = ["run", "--resume", id].into_iter().chain(more.iter().copied()).chain(["and now?"]);
+    let done = Done::of(place.with(server, arguments));
+    assert_eq!(done.code, 0, "{done:?}");
+    done
+}
+
+#[track_caller]
+fn narrow(done: &Done) {
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.out.lines().all(|line| line.chars().count() <= 80), "{}", done.out);
+}
+
+fn requests(place: &Place, id: &str) -> Vec<Value> {
+    let mut lines = Done::of(place.stele(["cache", "report", id, "--json"])).lines();
+    assert_eq!(lines.pop().unwrap()["type"], "total");
+    lines
+}
+
+#[test]
+fn another_model_is_announced_and_explained() {
+    let (place, server, id) = worked();
+    configure(&place, "cache.warn_above = \"10 tokens\"\n");
+    let done = go_on(&place, &server, &id, &["--model", "another"]);
+    // Nobody can be asked here: it is said, and the run goes on.
+    assert!(done.err.contains("! a new cache prefix: another model or route; about "), "{done:?}");
+    let lines = requests(&place, &id);
+    assert_eq!(lines[2]["verdict"], json!({"kind": "cut", "reason": "model_changed"}));
+    assert_eq!(lines[2]["model"], "another");
+    assert!(lines[2]["lost"].as_u64().unwrap() > 1_000, "{}", lines[2]);
+    let explained = Done::of(place.stele(["cache", "explain", &id]));
+    narrow(&explained);
+    assert!(explained.out.contains("declared cut: model_changed"), "{explained:?}");
+    assert!(explained.out.contains("the model changed from scripted to another"), "{explained:?}");
+    let report = Done::of(place.stele(["cache", "report", &id]));
+    narrow(&report);
+    assert!(report.out.contains('█') && report.out.contains("cut: model_changed"), "{}", report.out);
+    place.assert_clean();
+}
+
+#[test]
+fn another_system_text_is_named_with_its_place_and_the_bytes_that_differ() {
+    let (place, server, id) = worked();
+    configure(&place, "agent.persona = \"Be brief.\"\n");
+    let done = go_on(&place, &server, &id, &[]);
+    assert!(done.err.contains("another system text (persona)"), "{done:?}");
+    configure(&place, "agent.persona = \"Be kind.\"\n");
+    go_on(&place, &server, &id, &[]);
+    let last = requests(&place, &id).pop().unwrap();
+    assert_eq!(last["verdict"]["reason"], "system_changed");
+    let explained = Done::of(place.stele(["cache", "explain", &id, "--json"])).lines().remove(0);
+    assert_eq!(explained["request"], last["id"]);
+    let parting = &explained["parting"];
+    assert_eq!((&parting["zone"], &parting["segment"]), (&json!("system"), &json!("system")));
+    assert!(parting["before"]["differs"].as_str().unwrap().starts_with("brief"), "{parting}");
+    assert!(parting["after"]["differs"].as_str().unwrap().starts_with("kind"), "{parting}");
+    assert!(explained["lost"].as_u64().unwrap() > 1_000, "{explained}");
+    let text = Done::of(place.stele(["cache", "explain", &id]));
+    narrow(&text);
+    assert!(text.out.contains("  - ") && text.out.contains("  + ") && text.out.contains("(system, item "), "{text:?}");
+}
+
+#[test]
+fn a_tool_that_comes_later_is_named() {
+    let (place, server, id) = worked();
+    configure(&place, "tools.offer = [\"patch\"]\n");
+    let done = go_on(&place, &server, &id, &[]);
+    assert!(done.err.contains("other tools (added patch)"), "{done:?}");
+    let explained = Done::of(place.stele(["cache", "explain", &id, "--json"])).lines().remove(0);
+    assert_eq!(explained["change"], json!({"kind": "tool_set", "added": ["patch"], "removed": []}), "{explained}");
+    assert_eq!(explained["parting"]["zone"], "tools");
+}
+
+#[test]
+fn every_request_is_there_and_those_that_missed_nothing_need_no_explanation() {
+    let (place, server, id) = worked();
+    go_on(&place, &server, &id, &[]);
+    let lines = requests(&place, &id);
+    let verdicts: Vec<&Value> = lines.iter().map(|line| &line["verdict"]["kind"]).collect();
+    assert_eq!(verdicts, ["first", "hit", "hit"]);
+    for (before, line) in lines.iter().zip(&lines[1..]) {
+        assert_eq!(line["shared_bytes"], before["prompt_bytes"], "each extends the one before");
+    }
+    let none = Done::of(place.stele(["cache", "explain", &id]));
+    assert!(none.code == 2 && none.err.contains("cache.no_miss"), "{none:?}");
+    let unknown = Done::of(place.stele(["cache", "explain", &id, "999999"]));
+    assert!(unknown.code == 2 && unknown.err.contains("cache.no_request"), "{unknown:?}");
+    let number = lines[1]["id"].to_string();
+    let hit = Done::of(place.stele(["cache", "explain", &id, &number]));
+    narrow(&hit);
+    assert!(hit.out.contains("hit"), "{hit:?}");
+}
+
+#[test]
+fn the_same_requests_cost_something_elsewhere() {
+    let (place, _server, id) = worked();
+    let table = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "openai", "--model", "gpt-5.5"]));
+    narrow(&table);
+    assert!(table.out.starts_with("By the rules of openai, priced as gpt-5.5"), "{table:?}");
+    let one = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "anthropic", "--json"])).lines().remove(0);
+    assert_eq!((&one["rules"], one["requests"].as_array().unwrap().len()), (&json!("anthropic"), 2), "{one}");
+    let wrong = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "nobody"]));
+    assert!(wrong.code == 2 && wrong.err.contains("deepseek"), "{wrong:?}");
+}
+
+#[test]
+fn sums_are_by_session_day_project_or_model() {
+    let (place, server, id) = worked();
+    let other = Done::of(place.with(&server, ["run", "what do the notes say?", "--model", "another"]));
+    assert_eq!(other.code, 0, "{other:?}");
+    // A fork counts what it sent itself.
+    let forked = Done::of(place.with(&server, ["run", "--fork", &id, "and now?"]));
+    assert_eq!(forked.code, 0, "{forked:?}");
+    for (by, groups) in [("session", 3), ("day", 1), ("project", 1), ("model", 2)] {
+        let mut lines = Done::of(place.stele(["cache", "report", "--all", "--by", by, "--json"])).lines();
+        let total = lines.pop().unwrap();
+        assert_eq!((&total["type"], &total["requests"]), (&json!("total"), &json!(5)), "{by}: {total}");
+        assert_eq!(lines.len(), groups, "{by}: {lines:?}");
+        assert!(lines.iter().all(|line| line["by"] == by && line["key"].is_string()), "{lines:?}");
+        assert_eq!(lines.iter().map(|line| line["requests"].as_u64().unwrap()).sum::<u64>(), 5);
+        narrow(&Done::of(place.stele(["cache", "report", "--all", "--by", by])));
+    }
+    let none = Done::of(place.stele(["cache", "report", "--since", "1ms", "--json"])).lines();
+    assert_eq!((none.len(), &none[0]["requests"]), (1, &json!(0)));
+    let both = Done::of(place.stele(["cache", "report", &id, "--all"]));
+    assert_eq!(both.code, 2, "one session or all of them: {both:?}");
+}
+
+#[test]
+fn ones_own_prices_count_and_a_missing_figure_is_named() {
+    let place = Place::new();
+    place.write("notes.txt", "hello, and what else there is to say\n".repeat(300));
+    configure(&place, "[prices.\"scripted\"]\ninput = 2_000_000\noutput = 10_000_000\ncache_write_5m = 2_500_000\n");
+    let server = server(script());
+    let done = Done::of(place.with(&server, ["run", "what do the notes say?", "--json"]));
+    assert_eq!(done.result()["cost"], Value::Null, "reads have no price");
+    let id = place.sessions().remove(0);
+    let report = Done::of(place.stele(["cache", "report", &id]));
+    narrow(&report);
+    assert!(
+        report.out.contains("! the price of scripted has no cache_read (`prices` in config.toml)"),
+        "{}",
+        report.out
+    );
+
+    let whole = "[prices.\"scripted\"]\ninput = 2_000_000\noutput = 10_000_000\ncache_write_5m = 2_500_000\ncache_read = 200_000\n";
+    configure(&place, whole);
+    let done = Done::of(place.with(&server, ["run", "what do the notes say?", "--json"]));
+    assert!(done.result()["cost"].as_u64().unwrap() > 0, "{done:?}");
+    let shown = Done::of(place.stele(["config", "--effective", "--json"])).lines();
+    assert!(shown.iter().any(|row| row["key"] == "prices.scripted.cache_read"), "{shown:?}");
+}
+
+#[test]
+fn on_every_wire_the_log_gives_what_the_server_received() {
+    for wire in Wire::ALL {
+        let place = Place::new();
+        place.write("notes.txt", "hello, and what else there is to say\n".repeat(300));
+        let server = server(script());
+        let done = Done::of(place.on(&server, wire, ["run", "what do the notes say?"]));
+        assert_eq!(done.code, 0, "{wire}: {done:?}");
+        let id = place.sessions().remove(0);
+        configure(&place, "agent.persona = \"Be brief.\"\n");
+        let done = Done::of(place.on(&server, wire, ["run", "--resume", &id, "and now?"]));
+        assert_eq!(done.code, 0, "{wire}: {done:?}");
+        let received = server.requests().into_iter().filter(|request| request.wire.is_some());
+        let bytes: Vec<u64> = received
+            .map(|request| {
+                let prompt = read_prompt(wire, None, &request.body).unwrap();
+                prompt.segments.iter().map(|segment| segment.bytes.len() as u64).sum()
+            })
+            .collect();
+        let lines = requests(&place, &id);
+        let told: Vec<u64> = lines.iter().map(|line| line["prompt_bytes"].as_u64().unwrap()).collect();
+        assert_eq!(told, bytes, "{wire}");
+        assert_eq!(lines[1]["shared_bytes"], bytes[0], "{wire}");
+        assert_eq!(lines[2]["verdict"]["kind"], "cut", "{wire}");
+        let explained = Done::of(place.stele(["cache", "explain", &id, "--json"])).lines().remove(0);
+        assert_eq!(explained["parting"]["zone"], "system", "{wire}: {explained}");
+        let report = Done::of(place.stele(["cache", "report", &id]));
+        narrow(&report);
+    }
+}
