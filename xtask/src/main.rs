@@ -9,7 +9,6 @@ mod figure;
 mod flips;
 mod kills;
 mod process;
-mod prompt;
 mod random;
 mod scripts;
 mod session;
