@@ -7,7 +7,7 @@ use stele_testkit::fifty;
 
 fn check(wire: Wire) {
     let folder = tempfile::tempdir().unwrap();
-    let session =
+    let mut session =
         fifty::play(Path::new(env!("CARGO_BIN_EXE_stele")), wire, &folder.path().canonicalize().unwrap()).unwrap();
     let found = session.judge().unwrap();
     assert_eq!(found.kept, 1.0, "{found:?}");
@@ -29,6 +29,13 @@ fn check(wire: Wire) {
         let count = found.happened.iter().find(|(name, _)| *name == what).map_or(0, |(_, count)| *count);
         assert!(count >= least, "{what}: {found:?}");
     }
+
+    // That a moved byte would be seen.
+    let later = &mut session.requests[30];
+    let body =
+        String::from_utf8(later.body.to_vec()).unwrap().replace("Keep functions short.", "Keep functions small.");
+    later.body = body.into_bytes().into();
+    assert!(session.judge().unwrap().kept < 1.0);
 }
 
 #[test]
