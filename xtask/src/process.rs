@@ -100,7 +100,8 @@ pub fn peak_of(command: &Command, input: Stdio, folder: &Path) -> Result<u64> {
     if let Some(folder) = command.get_current_dir() {
         wrapped.current_dir(folder);
     }
-    let status = wrapped.stdin(input).stdout(File::create(folder.join("peak.out"))?).status()?;
+    let (out, error) = (File::create(folder.join("peak.out"))?, File::create(folder.join("peak.err"))?);
+    let status = wrapped.stdin(input).stdout(out).stderr(error).status()?;
     if !status.success() {
         bail!("{command:?} ended with {status}; its output is in {}", folder.display());
     }

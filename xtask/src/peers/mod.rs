@@ -26,28 +26,31 @@ pub struct Wanted {
 
 /// Runs every agent that is there, and writes `bench/peers.json` and `bench/peers.md`.
 pub fn main(stele: &Path, wanted: &Wanted) -> Result<ExitCode> {
-    let (mut outcomes, mut missing, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    let folder = crate::workspace()?.join("bench");
+    // What is not run now stays as it was.
+    let mut peers = Peers::kept(&folder).unwrap_or_default();
+    peers.version = env!("CARGO_PKG_VERSION").to_owned();
+    peers.drop_others(|name| ADAPTERS.iter().any(|adapter| adapter.name == name && !is_wanted(adapter, &wanted.only)));
     for adapter in ADAPTERS.iter().filter(|adapter| is_wanted(adapter, &wanted.only)) {
         let program =
             if adapter.name == "Stele" { Some(stele.to_owned()) } else { adapters::find(adapter, &wanted.folders) };
         let Some(program) = program else {
-            missing.push(adapter.name.to_owned());
+            peers.missing.push(adapter.name.to_owned());
             continue;
         };
         for wire in adapter.wires {
             crate::say(&format!("running {} over {wire}", adapter.name));
             match outcome::of(stele, adapter, &program, *wire, wanted.runs) {
-                Ok(outcome) => outcomes.push(outcome),
+                Ok(outcome) => peers.outcomes.push(outcome),
                 Err(error) => {
                     crate::say(&format!("✗ {} over {wire}: {error:#}", adapter.name));
                     // What was said is of that machine; the table only says that it failed.
-                    failed.push(format!("{} over {wire}", adapter.name));
+                    peers.failed.push(format!("{} over {wire}", adapter.name));
                 }
             }
         }
     }
-    let peers = Peers { version: env!("CARGO_PKG_VERSION").to_owned(), outcomes, missing, failed };
-    let folder = crate::workspace()?.join("bench");
+    peers.sort_by(|name| ADAPTERS.iter().position(|adapter| adapter.name == name));
     peers.keep(&folder)?;
     crate::say(&peers.markdown());
     Ok(crate::exit_code(peers.failed.is_empty()))

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::outcome::{Outcome, VENDORS};
 
 /// Everything that one call found.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Peers {
     /// Stele's version.
     pub version: String,
@@ -30,6 +30,25 @@ do not. How it is measured: [README.md](README.md).
 ";
 
 impl Peers {
+    /// What a folder has from before; nothing when it has none that can be read.
+    pub fn kept(folder: &Path) -> Option<Self> {
+        serde_json::from_str(&std::fs::read_to_string(folder.join("peers.json")).ok()?).ok()
+    }
+
+    /// Leaves only the agents whose name is to be kept.
+    pub fn drop_others(&mut self, keep: impl Fn(&str) -> bool) {
+        self.outcomes.retain(|outcome| keep(&outcome.name));
+        self.missing.retain(|name| keep(name));
+        // A failure is named with its wire.
+        self.failed.retain(|failed| failed.split_once(" over ").is_some_and(|(name, _)| keep(name)));
+    }
+
+    /// Puts agents in an order.
+    pub fn sort_by<K: Ord>(&mut self, place: impl Fn(&str) -> K) {
+        self.outcomes.sort_by_key(|outcome| place(&outcome.name));
+        self.missing.sort_by_key(|name| place(name));
+    }
+
     /// Writes `peers.json` and `peers.md` into a folder.
     pub fn keep(&self, folder: &Path) -> Result<()> {
         std::fs::create_dir_all(folder)?;
@@ -196,7 +215,7 @@ mod tests {
             version: "0".to_owned(),
             outcomes: vec![outcome("One", 5.0, 900), outcome("Other", 50.0, 800)],
             missing: vec!["Third".to_owned()],
-            failed: Vec::new(),
+            failed: vec!["Fourth over gemini".to_owned()],
         };
         let text = peers.markdown();
         for part in [
@@ -206,9 +225,15 @@ mod tests {
             "- uncached input, Anthropic's rules: Other (gemini)",
             "system leaves after 1,000 of 20,000 bytes: listing; `a'b'c ` became ` [1m`",
             "Not installed: Third.",
+            "did not do the task: Fourth over gemini.",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(!text.contains("did not do the task"), "{text}");
+        let folder = tempfile::tempdir().unwrap();
+        peers.keep(folder.path()).unwrap();
+        let mut kept = Peers::kept(folder.path()).unwrap();
+        assert_eq!(kept.markdown(), text);
+        kept.drop_others(|name| name == "Other");
+        assert_eq!((kept.outcomes.len(), kept.missing.len(), kept.failed.len()), (1, 0, 0));
     }
 }
