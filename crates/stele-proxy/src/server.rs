@@ -348,7 +348,17 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::is_loopback;
+
+    proptest! {
+        #[test]
+        fn no_name_of_another_domain_is_its_own(name in ".{0,40}", domain in "[a-z]{1,8}\\.[a-km-z]{2,6}", port in "(:[0-9]{1,5})?") {
+            let name = format!("{name}.{domain}{port}");
+            prop_assert!(!is_loopback(&name));
+        }
+    }
 
     #[test]
     fn only_names_of_this_machine_are_its_own() {

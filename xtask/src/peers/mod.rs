@@ -48,6 +48,8 @@ pub fn main(stele: &Path, wanted: &Wanted) -> Result<ExitCode> {
                     peers.failed.push(format!("{} over {wire}", adapter.name));
                 }
             }
+            // One after the other, so that a run that is broken off has lost only the last one.
+            peers.keep(&folder)?;
         }
     }
     peers.sort_by(|name| ADAPTERS.iter().position(|adapter| adapter.name == name));
