@@ -156,7 +156,8 @@ fn version(program: &Path) -> Result<String> {
         .env("XDG_CACHE_HOME", home.path())
         .env("XDG_STATE_HOME", home.path())
         .output()?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // Some say it on standard error.
+    let text = format!("{} {}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let numbered = |word: &&str| word.starts_with(|first: char| first.is_ascii_digit()) && word.contains('.');
     let version = text.split_whitespace().find(numbered).unwrap_or_default();
     Ok(version.to_owned())
