@@ -213,7 +213,7 @@ fn what_is_wrong_is_said_with_its_code() {
 fn the_documentation_names_its_options_and_no_others() {
     let place = Place::new();
     let help = |command: &[&str]| Done::of(place.stele([&["proxy"], command, &["--help"]].concat())).out;
-    let all = [help(&[]), help(&["report"]), help(&["explain"]), help(&["simulate"])].concat();
+    let all = [help(&[]), help(&["report"]), help(&["explain"]), help(&["simulate"]), help(&["gc"])].concat();
     let documented = include_str!("../../../../docs/proxy.md");
     let options = |text: &str| -> std::collections::BTreeSet<String> {
         text.split(|character: char| !(character.is_ascii_lowercase() || character == '-'))
