@@ -282,6 +282,7 @@ impl<'a> Grower<'a> {
         let counters = self.state.counters();
         let summary = Summary {
             updated: self.now,
+            cwd: self.state.session().map(|session| session.cwd.clone()).unwrap_or_default(),
             title: self.state.first_prompt().map(|prompt| prompt.chars().take(80).collect()),
             model: self.state.model().map(|model| model.model.clone()),
             turns: counters.turns,

@@ -38,7 +38,7 @@ pub struct Session {
     pub requests: Vec<Received>,
     /// The records of its log, as `sessions show --json` gives them.
     pub log: Vec<Value>,
-    /// The lines of `cache report --json`.
+    /// The requests of `cache report --json`.
     pub report: Vec<Value>,
 }
 
@@ -51,7 +51,7 @@ pub struct Findings {
     pub pairs: usize,
     /// The reasons of the epochs, in order.
     pub cuts: Vec<String>,
-    /// Epochs whose record has no price.
+    /// Epochs whose record does not say what the route costs or, after the first, what leaving the last one costs.
     pub unpriced: usize,
     /// Share of the input, of 1, that was read from the cache after the first step.
     pub read: f64,
@@ -86,7 +86,7 @@ fn script() -> Vec<Say> {
     let mut says = vec![
         // A first turn, in which a job is started, the person speaks, and the job ends.
         todo(&[("look", "in_progress"), ("add a function", "pending"), ("test", "pending")]),
-        say("read", &json!({"path": "src/lib.rs"})).and_call("read", &json!({"path": "notes.txt", "limit": 60})),
+        say("read", &json!({"path": "src/lib.rs"})).and_call("read", &json!({"path": "notes.txt", "limit": 140})),
         bash("mkfifo pipe && ls"),
         say("bash", &json!({"command": "cat pipe", "background": true})),
         say("bash", &json!({"command": "sleep 1000", "background": true})),
@@ -129,15 +129,37 @@ fn script() -> Vec<Say> {
 
 fn lay_out(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder.join("src"))?;
-    let functions: String = ["insert", "remove", "contains", "rank", "first", "last", "floor", "ceiling"]
-        .iter()
-        .map(|name| {
-            format!(
-                "    /// See the README: {name}.\n    pub fn {name}(&mut self, x: i64) -> bool {{\n        \
+    // Long enough that one read brings the prompt from below every vendor's minimum to above all of them.
+    let functions: String = [
+        "insert",
+        "remove",
+        "contains",
+        "rank",
+        "first",
+        "last",
+        "floor",
+        "ceiling",
+        "next",
+        "previous",
+        "split",
+        "merge",
+        "drain",
+        "retain",
+        "union",
+        "difference",
+        "sum",
+        "product",
+        "median",
+        "mode",
+    ]
+    .iter()
+    .map(|name| {
+        format!(
+            "    /// See the README: {name}.\n    pub fn {name}(&mut self, x: i64) -> bool {{\n        \
                  let found = self.values.binary_search(&x);\n        found.is_ok() // {name}\n    }}\n\n"
-            )
-        })
-        .collect();
+        )
+    })
+    .collect();
     let source = format!("//! A set.\n\npub struct Set {{\n    values: Vec<i64>,\n}}\n\nimpl Set {{\n{functions}}}\n");
     fs::write(folder.join("src").join("lib.rs"), source)?;
     let notes: String =
@@ -204,11 +226,13 @@ pub fn play(stele: &Path, wire: Wire, folder: &Path) -> io::Result<Session> {
     if work_differs(&stage.work) {
         return Err(Error::other("the files are not those of a session whose third turn was taken back"));
     }
+    let mut report = stage.output(&["cache", "report", id, "--json"], "C", "UTC")?;
+    report.retain(|line| line["type"] == "request");
     Ok(Session {
         wire,
         requests: server.requests(),
         log: stage.output(&["sessions", "show", id, "--json"], "C", "UTC")?,
-        report: stage.output(&["cache", "report", id, "--json"], "C", "UTC")?,
+        report,
     })
 }
 
@@ -296,7 +320,7 @@ impl Session {
             kept: shares.iter().copied().fold(1.0, f64::min),
             pairs: shares.len(),
             cuts: opened.iter().map(|record| reason(&record["data"]["reason"])).collect(),
-            unpriced: opened.iter().filter(|record| record["data"]["price"].is_null()).count(),
+            unpriced: opened.iter().enumerate().filter(|(index, record)| is_unpriced(*index, &record["data"])).count(),
             read: sum(|counted| counted.cache_read) / sum(|counted| counted.input),
             unlike: self.unlike(&arrived),
             happened: self.happened(&arrived),
@@ -350,6 +374,10 @@ impl Session {
             ),
         ]
     }
+}
+
+fn is_unpriced(index: usize, opened: &Value) -> bool {
+    opened["price"].is_null() || (index > 0 && opened["cost"].is_null())
 }
 
 fn reason(reason: &Value) -> String {

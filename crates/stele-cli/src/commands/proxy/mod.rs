@@ -51,7 +51,7 @@ fn forget(setup: &Setup, keep: Duration, as_json: bool) -> Result<u8> {
     // Where nothing was recorded, no file is made for it.
     drop(Store::inspect(&folder)?);
     let forgotten = Store::open(&folder)?.forget(ago(keep))?;
-    let text = if as_json { json::line(&forgotten) } else { requests::forgotten(&forgotten) };
+    let text = if as_json { json::line(&forgotten) } else { tables::forgotten(&forgotten) };
     output::print(&text)?;
     Ok(0)
 }
