@@ -1,4 +1,4 @@
-//! What developers repeat: `cargo xtask bench`, `cargo xtask kills`, `cargo xtask flips`.
+//! What developers repeat: `cargo xtask bench`, `cargo xtask peers`, `cargo xtask kills`, `cargo xtask flips`.
 //!
 //! Everything here drives the real binary from outside, as a person or a script would, against the scripted model
 //! server; what it judges by are files, processes, logs and the bytes that the server received.
@@ -8,8 +8,9 @@ mod binary;
 mod figure;
 mod flips;
 mod kills;
+mod peers;
 mod process;
-mod prompt;
+mod proxied;
 mod random;
 mod scripts;
 mod session;
@@ -65,6 +66,21 @@ enum Task {
         #[arg(long, value_name = "PATH")]
         stele: Option<PathBuf>,
     },
+    /// Run the same task through Stele and other agents, and write bench/peers.json and bench/peers.md
+    Peers {
+        /// A folder with agents' programs, before those of PATH; may be given several times
+        #[arg(long, value_name = "DIR")]
+        path: Vec<PathBuf>,
+        /// Only the agents whose name starts with this; may be given several times
+        #[arg(long, value_name = "NAME")]
+        only: Vec<String>,
+        /// Further sessions that times are taken from
+        #[arg(long, value_name = "N", default_value_t = 3)]
+        runs: usize,
+        /// A binary of Stele that is there, in place of building one
+        #[arg(long, value_name = "PATH")]
+        stele: Option<PathBuf>,
+    },
     /// Run a command and write its peak memory in KiB to a file (used by `bench`)
     #[command(hide = true)]
     Peak {
@@ -81,6 +97,9 @@ fn main() -> ExitCode {
         Task::Bench { only, stele, compare } => bench::main(&only, stele, compare),
         Task::Kills { seed, wire, stele } => binary::find(stele).and_then(|stele| kills::main(&stele, seed, wire)),
         Task::Flips { seed, stele } => binary::find(stele).and_then(|stele| flips::main(&stele, seed)),
+        Task::Peers { path, only, runs, stele } => {
+            binary::find(stele).and_then(|stele| peers::main(&stele, &peers::Wanted { folders: path, only, runs }))
+        }
         Task::Peak { file, command } => return process::peak(&file, &command),
     };
     match done {

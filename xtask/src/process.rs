@@ -88,6 +88,8 @@ pub fn peak(file: &Path, command: &[OsString]) -> ExitCode {
 pub fn peak_of(command: &Command, input: Stdio, folder: &Path) -> Result<u64> {
     let file = folder.join("peak");
     let mut wrapped = Command::new(std::env::current_exe()?);
+    // Nothing but what the command was given: whether it was cleared cannot be asked.
+    wrapped.env_clear();
     wrapped.arg("peak").arg(&file).arg("--").arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         match value {
@@ -98,7 +100,8 @@ pub fn peak_of(command: &Command, input: Stdio, folder: &Path) -> Result<u64> {
     if let Some(folder) = command.get_current_dir() {
         wrapped.current_dir(folder);
     }
-    let status = wrapped.stdin(input).stdout(File::create(folder.join("peak.out"))?).status()?;
+    let (out, error) = (File::create(folder.join("peak.out"))?, File::create(folder.join("peak.err"))?);
+    let status = wrapped.stdin(input).stdout(out).stderr(error).status()?;
     if !status.success() {
         bail!("{command:?} ended with {status}; its output is in {}", folder.display());
     }

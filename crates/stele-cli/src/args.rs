@@ -517,6 +517,12 @@ pub enum ProxyCommand {
         #[arg(long, value_name = "TIME", value_parser = values::duration)]
         since: Option<Duration>,
     },
+    /// Forget what was recorded before, and give its space back
+    Gc {
+        /// Keep what was sent in this last time, such as 48h
+        #[arg(long, value_name = "TIME", value_parser = values::duration)]
+        keep: Duration,
+    },
 }
 
 #[derive(Args, Debug)]

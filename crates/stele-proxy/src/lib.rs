@@ -40,5 +40,5 @@ pub use recorder::Notice;
 pub use report::{Conversation, Leaves, Line, Report, Sum, report, sums};
 pub use server::{Exposure, Options, Proxy};
 pub use simulate::{Simulated, Simulation, simulate};
-pub use store::{Recordings, Store};
+pub use store::{Forgotten, Recordings, Store};
 pub use target::Target;

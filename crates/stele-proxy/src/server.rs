@@ -57,6 +57,7 @@ pub struct Options {
 pub struct Proxy {
     listener: TcpListener,
     address: SocketAddr,
+    exposure: Exposure,
     upstream: Upstream,
     store: Store,
 }
@@ -70,6 +71,7 @@ impl std::fmt::Debug for Proxy {
 struct Shared {
     upstream: Upstream,
     recorder: Recorder,
+    exposure: Exposure,
 }
 
 impl Proxy {
@@ -92,7 +94,7 @@ impl Proxy {
         if own && target.port == address.port() {
             return Err(Error::Loops(address));
         }
-        Ok(Self { listener, address, upstream, store })
+        Ok(Self { listener, address, exposure, upstream, store })
     }
 
     /// Where it listens.
@@ -112,9 +114,9 @@ impl Proxy {
         stop: impl Future<Output = ()>,
         on_notice: impl FnMut(Notice) + Send + 'static,
     ) -> Result<()> {
-        let Self { listener, address, upstream, store } = self;
+        let Self { listener, address, exposure, upstream, store } = self;
         let (recorder, thread) = Recorder::start(store, on_notice).map_err(|cause| Error::Listen { address, cause })?;
-        let shared = Arc::new(Shared { upstream, recorder });
+        let shared = Arc::new(Shared { upstream, recorder, exposure });
         let mut connections = JoinSet::new();
         let (closing, closed) = watch::channel(());
         let mut stop = pin!(stop);
@@ -166,6 +168,19 @@ async fn answer(
     flushes: Arc<Flushes>,
     to_server: &Mutex<Option<Connection>>,
 ) -> Response<AnswerBody> {
+    if shared.exposure == Exposure::Loopback
+        && request.method() != Method::CONNECT
+        && let Some(name) = foreign_name(&request)
+    {
+        let message = format!(
+            "{name:?} is no name of this machine, and only this machine may use this proxy; set the client's base URL to \
+             http://127.0.0.1 or http://localhost with the proxy's port"
+        );
+        // A client that is still sending would not see the answer.
+        RequestBody::new(request.into_body(), None).drain().await;
+        shared.recorder.notice(Notice::Refused { code: "proxy.host", message: message.clone() });
+        return own_answer(StatusCode::FORBIDDEN, "proxy.host", &message);
+    }
     let exchange = begin(&request, shared);
     match forward(request, shared, exchange.clone(), to_server).await {
         Ok(response) => {
@@ -186,19 +201,36 @@ async fn answer(
             if let Some(exchange) = exchange {
                 exchange.end(Ending::Unreachable);
             }
-            own_answer(code, &message)
+            own_answer(StatusCode::BAD_GATEWAY, code, &message)
         }
     }
 }
 
+/// The name by which this machine was asked, when it is another's. A web page can give its own name the address of this
+/// machine, and then send requests here as to its own server (DNS rebinding); the name is what gives it away.
+fn foreign_name(request: &Request<Incoming>) -> Option<String> {
+    let header = request.headers().get(header::HOST).map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned());
+    let name = request.uri().authority().map(|authority| authority.as_str().to_owned()).or(header)?;
+    (!is_loopback(&name)).then_some(name)
+}
+
+/// Whether a host, with or without a port, is this machine and nothing else. A client that names none is old, and no
+/// browser.
+fn is_loopback(authority: &str) -> bool {
+    let Ok(authority) = authority.parse::<hyper::http::uri::Authority>() else { return authority.is_empty() };
+    let host = authority.host().trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
+    let own_name = host == "localhost" || host.ends_with(".localhost");
+    own_name || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 /// What the proxy says itself, in a shape in which the clients of all vendors find the message.
-fn own_answer(code: &'static str, message: &str) -> Response<AnswerBody> {
+fn own_answer(status: StatusCode, code: &'static str, message: &str) -> Response<AnswerBody> {
     let body = serde_json::json!({
         "type": "error",
         "error": {"type": "proxy_error", "code": code, "message": format!("stele proxy: {message}")},
     });
     let mut response = Response::new(AnswerBody::Own(Some(Bytes::from(body.to_string()))));
-    *response.status_mut() = StatusCode::BAD_GATEWAY;
+    *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
@@ -311,5 +343,52 @@ fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
     for name in ["connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade"] {
         headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::is_loopback;
+
+    proptest! {
+        #[test]
+        fn no_name_of_another_domain_is_its_own(name in ".{0,40}", domain in "[a-z]{1,8}\\.[a-km-z]{2,6}", port in "(:[0-9]{1,5})?") {
+            let name = format!("{name}.{domain}{port}");
+            prop_assert!(!is_loopback(&name));
+        }
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_its_own() {
+        for own in [
+            "127.0.0.1",
+            "127.0.0.1:8787",
+            "127.8.9.1",
+            "localhost",
+            "LocalHost:1",
+            "a.localhost",
+            "localhost.:80",
+            "[::1]",
+            "[::1]:8787",
+            "",
+        ] {
+            assert!(is_loopback(own), "{own}");
+        }
+        for foreign in [
+            "evil.example",
+            "evil.example:8787",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "0.0.0.0",
+            "192.168.1.2:80",
+            "[::2]",
+            "\u{1}",
+            "127.1",
+            "a b",
+        ] {
+            assert!(!is_loopback(foreign), "{foreign}");
+        }
     }
 }

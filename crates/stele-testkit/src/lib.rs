@@ -33,20 +33,29 @@ mod answer;
 mod behaviour;
 mod cache;
 mod connection;
+mod deed;
 mod fault;
+#[cfg(feature = "terminal")]
+pub mod fifty;
 mod http;
 mod id;
 mod pace;
 mod parsed;
+pub mod prompt;
 mod refusal;
 mod script;
 mod server;
+#[cfg(feature = "terminal")]
+mod terminal;
 mod wire;
 
 pub use behaviour::{Behaviour, Reply};
 pub use cache::Counted;
+pub use deed::{Deed, Deeds, is_aside};
 pub use fault::{Cut, Fault, FaultKind};
 pub use pace::{Chunks, Pace};
 pub use parsed::{Exchange, ParsedCall, ParsedMessage, ParsedRequest, ParsedResult, Role};
 pub use script::{Part, Say, SayCall, Script};
 pub use server::{Received, Server};
+#[cfg(feature = "terminal")]
+pub use terminal::Terminal;

@@ -4,9 +4,11 @@
 
 mod append;
 mod build;
+mod fifty;
 mod growth;
 mod memory;
 mod prefix;
+mod proxy;
 mod resume;
 mod size;
 mod start;
@@ -37,6 +39,8 @@ const GROUPS: &[Group] = &[
     Group { name: "verify", run: verify::run, always: true },
     Group { name: "append", run: append::run, always: true },
     Group { name: "prefix", run: prefix::run, always: true },
+    Group { name: "fifty", run: fifty::run, always: true },
+    Group { name: "proxy", run: proxy::run, always: true },
     Group { name: "size", run: size::run, always: true },
     Group { name: "build", run: build::run, always: false },
 ];

@@ -6,9 +6,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use stele_core::Wire;
 use stele_testkit::Received;
+use stele_testkit::prompt::{self, Part, Piece};
 
 use crate::figure::{Bar, Figure};
-use crate::prompt::{self, Part, Piece};
 use crate::scripts;
 use crate::stage::Stage;
 

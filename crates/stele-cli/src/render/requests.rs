@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 use stele_core::{Usage, Wire};
-use stele_proxy::{Conversation, Ending, Excerpt, Explanation, Line, Notice, Report, Simulation, Sum, Verdict};
+use stele_proxy::{
+    Conversation, Ending, Excerpt, Explanation, Forgotten, Line, Notice, Report, Simulation, Sum, Verdict,
+};
 
 use super::inert::{one_line, shorten};
 use super::money::{cost, count, elapsed, known, money, percent, plural, short, tokens};
@@ -71,6 +73,19 @@ impl<'a> From<&'a Notice> for Served<'a> {
             Notice::Refused { code, message } => Self::Refused { code, message },
         }
     }
+}
+
+/// What was removed, for a person.
+pub fn forgotten(forgotten: &Forgotten) -> String {
+    let Forgotten { requests, segments, bytes: (before, after) } = forgotten;
+    let mega = |bytes: &u64| *bytes as f64 / 1e6;
+    format!(
+        "{} and {} forgotten; {:.1} MB were {:.1} MB",
+        plural(*requests, "request"),
+        plural(*segments, "segment"),
+        mega(after),
+        mega(before)
+    )
 }
 
 /// What happened, for a person.

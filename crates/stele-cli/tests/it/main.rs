@@ -8,6 +8,7 @@ mod cache;
 mod demo;
 mod edit;
 mod endings;
+mod fifty;
 mod interface;
 mod json;
 mod logs;

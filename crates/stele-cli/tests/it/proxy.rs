@@ -70,6 +70,21 @@ fn a_command_runs_through_it_and_the_report_shows_what_was_read() {
 }
 
 #[test]
+fn what_is_old_is_forgotten() {
+    let place = Place::new();
+    let none = Done::of(place.stele(["proxy", "gc", "--keep", "1h"]));
+    assert!(none.code == 2 && none.err.contains("proxy.nothing"), "{none:?}");
+    assert!(!place.home().join("data").join("proxy").exists());
+    assert_eq!(recorded(&place).0.code, 0);
+    let forgotten = Done::of(place.stele(["proxy", "gc", "--keep", "1h", "--json"])).lines().remove(0);
+    assert_eq!((&forgotten["requests"], &forgotten["segments"]), (&json!(0), &json!(0)), "{forgotten}");
+    let text = Done::of(place.stele(["proxy", "gc", "--keep", "1ms"]));
+    assert!(text.code == 0 && text.out.starts_with("2 requests and "), "{text:?}");
+    let report = Done::of(place.stele(["proxy", "report", "--json"])).lines();
+    assert_eq!(report[0]["requests"], json!(0), "{report:?}");
+}
+
+#[test]
 fn a_broken_prefix_is_explained_with_the_bytes_that_differ() {
     let place = Place::new();
     let (done, server) = recorded(&place);
@@ -198,7 +213,7 @@ fn what_is_wrong_is_said_with_its_code() {
 fn the_documentation_names_its_options_and_no_others() {
     let place = Place::new();
     let help = |command: &[&str]| Done::of(place.stele([&["proxy"], command, &["--help"]].concat())).out;
-    let all = [help(&[]), help(&["report"]), help(&["explain"]), help(&["simulate"])].concat();
+    let all = [help(&[]), help(&["report"]), help(&["explain"]), help(&["simulate"]), help(&["gc"])].concat();
     let documented = include_str!("../../../../docs/proxy.md");
     let options = |text: &str| -> std::collections::BTreeSet<String> {
         text.split(|character: char| !(character.is_ascii_lowercase() || character == '-'))

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use crate::support::{PATIENCE, dechunk, exchange, options, post, proxy, read_request, server, split};
+use crate::support::{PATIENCE, dechunk, exchange, options, post, proxy, proxy_with, read_request, server, split};
 
 const REQUEST: &[u8] = br#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#;
 
@@ -95,7 +95,10 @@ async fn half_a_request_closes_the_servers_connection_and_is_not_recorded() {
     let (address, mut events) = endless(b"").await;
     let mut running = proxy(&format!("http://{address}")).await;
     let mut client = TcpStream::connect(running.address).await.unwrap();
-    client.write_all(b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 500\r\n\r\n{\"mess").await.unwrap();
+    client
+        .write_all(b"POST /v1/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 500\r\n\r\n{\"mess")
+        .await
+        .unwrap();
     drop(client);
     assert_eq!(tokio::time::timeout(PATIENCE, events.recv()).await.unwrap(), Some("request"));
     assert_eq!(tokio::time::timeout(PATIENCE, events.recv()).await.unwrap(), Some("closed"));
@@ -154,6 +157,55 @@ async fn an_error_of_the_proxy_is_a_502_with_its_code() {
     let answer = exchange(running.address, &post("/v1/messages", "", REQUEST)).await;
     refused(&answer, "proxy.broken", "broke off before it answered");
     running.finish().await;
+}
+
+/// A web page whose name was given this machine's address asks by that name.
+#[tokio::test]
+async fn who_asks_by_a_foreign_name_is_refused_and_not_forwarded() {
+    let (sender, mut reached) = mpsc::unbounded_channel();
+    let address = server(move |mut stream| {
+        let sender = sender.clone();
+        async move {
+            read_request(&mut stream).await;
+            sender.send(()).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+        }
+    })
+    .await;
+    let mut running = proxy(&format!("http://{address}")).await;
+    let port = running.address.port();
+    let asked = |line: &str, host: &str, body: &[u8]| {
+        let head = format!("{line}\r\nHost: {host}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+        [head.as_bytes(), body].concat()
+    };
+    let long = vec![b' '; 4 << 20];
+    for (line, host, body) in [
+        ("POST /v1/messages HTTP/1.1", "evil.example", REQUEST),
+        ("POST /v1/messages HTTP/1.1", "127.0.0.1.evil.example:8787", &long),
+        ("GET http://evil.example/v1/models HTTP/1.1", "127.0.0.1", b""),
+    ] {
+        let answer = exchange(running.address, &asked(line, host, body)).await;
+        let (head, body) = split(&answer);
+        assert!(head.starts_with("HTTP/1.1 403"), "{head}");
+        let body: Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(body["error"]["code"], "proxy.host");
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(message.contains("evil.example") && message.contains("http://127.0.0.1"), "{message}");
+        assert!(matches!(running.notice().await, Notice::Refused { code: "proxy.host", .. }));
+    }
+    assert!(reached.try_recv().is_err(), "nothing was forwarded");
+    for own in [format!("127.0.0.1:{port}"), format!("localhost:{port}"), "[::1]".to_owned()] {
+        let answer = exchange(running.address, &asked("POST /v1/messages HTTP/1.1", &own, REQUEST)).await;
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{own}");
+    }
+    assert_eq!(running.finish().await.len(), 3);
+
+    // Whoever lets other machines in is asked by names that nobody knows here.
+    let open =
+        proxy_with(&format!("http://{address}"), |options| Options { exposure: Exposure::Network, ..options }).await;
+    let answer = exchange(open.address, &asked("POST /v1/messages HTTP/1.1", "box.lan", REQUEST)).await;
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+    open.finish().await;
 }
 
 #[tokio::test]

@@ -130,3 +130,44 @@ fn two_processes_may_record_in_one_folder() {
     let ids = [one.add(&request(&["a"])), other.add(&request(&["a", "b"])), one.add(&request(&["b"]))];
     assert_eq!(ids.map(Result::unwrap), [1, 2, 3]);
 }
+
+#[test]
+fn what_is_old_is_forgotten_with_the_segments_that_only_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path()).unwrap();
+    // Bytes that do not pack, so that the file is as long as they are.
+    let old: String = crate::support::noise(400_000).iter().map(|byte| char::from(byte % 94 + 33)).collect();
+    store.add(&request(&["shared", &old])).unwrap();
+    let kept = Recorded { at: Millis(7), ..request(&["shared", "new"]) };
+    store.add(&kept).unwrap();
+    let mut other = Store::open(folder.path()).unwrap();
+    let nothing = store.forget(Millis(5)).unwrap();
+    assert_eq!((nothing.requests, nothing.segments), (0, 0));
+    let forgotten = store.forget(Millis(6)).unwrap();
+    assert_eq!((forgotten.requests, forgotten.segments), (1, 1));
+    assert!(forgotten.bytes.1 < 100_000, "{forgotten:?}");
+    assert_eq!(std::fs::metadata(folder.path().join("requests.db")).unwrap().len(), forgotten.bytes.1);
+    // The other process goes on, and an id is never used again.
+    assert_eq!(other.add(&Recorded { at: Millis(8), ..request(&["shared", "more"]) }).unwrap(), 3);
+    let found = Store::inspect(folder.path()).unwrap().recordings(None).unwrap();
+    assert_eq!(found.damaged, Vec::<String>::new());
+    assert_eq!(found.requests[0], Recorded { id: 2, ..kept });
+    assert_eq!(found.requests.len(), 2);
+}
+
+#[test]
+fn nothing_is_forgotten_when_nobody_knows_what_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(folder.path()).unwrap();
+    for (at, text) in [(1, "a"), (2, "b"), (3, "c")] {
+        store.add(&Recorded { at: Millis(at), ..request(&[text]) }).unwrap();
+    }
+    let connection = rusqlite::Connection::open(folder.path().join("requests.db")).unwrap();
+    connection.execute_batch("UPDATE request SET segments = x'28b52ffd' WHERE id = 2").unwrap();
+    let error = store.forget(Millis(2)).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { .. }) && error.to_string().contains("request 2"), "{error}");
+    let requests: i64 = connection.query_row("SELECT count(*) FROM request", [], |row| row.get(0)).unwrap();
+    assert_eq!(requests, 3);
+    // The damaged one goes with the others once it is old enough.
+    assert_eq!(store.forget(Millis(3)).unwrap().requests, 2);
+}

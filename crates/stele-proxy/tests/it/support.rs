@@ -85,7 +85,7 @@ pub async fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 
 pub fn post(path: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let head = format!(
-        "POST {path} HTTP/1.1\r\nHost: client.example\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
+        "POST {path} HTTP/1.1\r\nHost: localhost:8787\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat()

@@ -37,7 +37,23 @@ pub fn main(setup: &Setup, args: &ProxyArgs) -> Result<u8> {
             let found = recordings(setup, *since)?;
             simulate(setup, &found, vendor, model.as_deref(), args.json)
         }
+        ProxyCommand::Gc { keep } => forget(setup, *keep, args.json),
     }
+}
+
+/// When a time began that ends now.
+fn ago(time: Duration) -> Millis {
+    Millis(now().0.saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
+}
+
+fn forget(setup: &Setup, keep: Duration, as_json: bool) -> Result<u8> {
+    let folder = folder(setup);
+    // Where nothing was recorded, no file is made for it.
+    drop(Store::inspect(&folder)?);
+    let forgotten = Store::open(&folder)?.forget(ago(keep))?;
+    let text = if as_json { json::line(&forgotten) } else { tables::forgotten(&forgotten) };
+    output::print(&text)?;
+    Ok(0)
 }
 
 /// The folder of the proxy's recordings.
@@ -46,8 +62,7 @@ fn folder(setup: &Setup) -> PathBuf {
 }
 
 fn recordings(setup: &Setup, since: Option<Duration>) -> Result<Recordings> {
-    let since = since.map(|time| Millis(now().0.saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))));
-    Ok(Store::inspect(&folder(setup))?.recordings(since)?)
+    Ok(Store::inspect(&folder(setup))?.recordings(since.map(ago))?)
 }
 
 /// How requests are judged: by the rules of a name, else by those of each endpoint.

@@ -2,7 +2,9 @@
 //!
 //! **Invariant:** shares no code with the encoders, so that it can be used as a judge.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
 use stele_core::Wire;
 
 /// A piece of the prompt.
@@ -25,10 +27,11 @@ pub enum Part {
     Message,
 }
 
-/// The pieces of a request's prompt.
+/// The pieces of a request's prompt, whoever wrote it.
 ///
 /// Their order is the order in which each vendor renders them (documentation of prompt caching, 2026-11): Anthropic
 /// has tools, system, messages; the others have system, tools, messages.
+#[must_use]
 pub fn pieces(wire: Wire, body: &Value) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut add = |part, value: &Value| {
@@ -39,10 +42,10 @@ pub fn pieces(wire: Wire, body: &Value) -> Vec<Piece> {
     match wire {
         Wire::AnthropicMessages => {
             list(&body["tools"]).iter().for_each(|tool| add(Part::Tool, tool));
-            list(&body["system"]).iter().for_each(|block| add(Part::System, block));
+            blocks(&body["system"]).iter().for_each(|block| add(Part::System, block));
             for message in list(&body["messages"]) {
                 add(Part::Message, &message["role"]);
-                list(&message["content"]).iter().for_each(|block| add(Part::Message, block));
+                blocks(&message["content"]).iter().for_each(|block| add(Part::Message, block));
             }
         }
         Wire::OpenaiResponses => {
@@ -50,11 +53,19 @@ pub fn pieces(wire: Wire, body: &Value) -> Vec<Piece> {
                 add(Part::System, &body["instructions"]);
             }
             list(&body["tools"]).iter().for_each(|tool| add(Part::Tool, tool));
-            list(&body["input"]).iter().for_each(|item| add(Part::Message, item));
+            blocks(&body["input"]).iter().for_each(|item| {
+                let mut item = item.clone();
+                // Names that the vendor gave to what it said; they are no part of the prompt.
+                if let Value::Object(item) = &mut item {
+                    item.shift_remove("id");
+                    item.shift_remove("status");
+                }
+                add(Part::Message, &item);
+            });
         }
         Wire::OpenaiChat => {
             let messages = list(&body["messages"]);
-            let system = messages.iter().take_while(|message| message["role"] == "system").count();
+            let system = messages.iter().take_while(|message| is_system(message)).count();
             messages[..system].iter().for_each(|message| add(Part::System, message));
             list(&body["tools"]).iter().for_each(|tool| add(Part::Tool, tool));
             messages[system..].iter().for_each(|message| add(Part::Message, message));
@@ -74,11 +85,13 @@ pub fn pieces(wire: Wire, body: &Value) -> Vec<Piece> {
 }
 
 /// All pieces in one text.
+#[must_use]
 pub fn joined(pieces: &[Piece]) -> String {
     pieces.iter().map(|piece| piece.bytes.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// The pieces before the one that holds the prompt.
+#[must_use]
 pub fn before<'a>(pieces: &'a [Piece], prompt: &str) -> &'a [Piece] {
     let quoted = Value::from(prompt).to_string();
     let at = pieces.iter().position(|piece| piece.bytes.contains(quoted.trim_matches('"')));
@@ -86,8 +99,21 @@ pub fn before<'a>(pieces: &'a [Piece], prompt: &str) -> &'a [Piece] {
 }
 
 /// Bytes that two texts share from the front.
+#[must_use]
 pub fn shared(one: &str, other: &str) -> usize {
     one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count()
+}
+
+fn is_system(message: &Value) -> bool {
+    matches!(message["role"].as_str(), Some("system" | "developer"))
+}
+
+/// A content as blocks: a string is one block of text, which is how vendors read it.
+fn blocks(content: &Value) -> Cow<'_, [Value]> {
+    match content {
+        Value::String(text) => Cow::Owned(vec![json!({"type": "text", "text": text})]),
+        other => Cow::Borrowed(list(other)),
+    }
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -108,8 +134,6 @@ fn unmark(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -127,6 +151,22 @@ mod tests {
         let parts: Vec<Part> = plain.iter().map(|piece| piece.part).collect();
         assert_eq!(parts, [Part::Tool, Part::System, Part::Message, Part::Message]);
         assert_eq!(before(&plain, "hello").len(), 1);
+    }
+
+    #[test]
+    fn a_string_is_a_block_of_text_and_ids_are_no_part_of_the_prompt() {
+        let block = json!([{"type": "text", "text": "hello"}]);
+        let anthropic = |content: &Value| {
+            pieces(
+                Wire::AnthropicMessages,
+                &json!({"system": content, "messages": [{"role": "user", "content": content}]}),
+            )
+        };
+        assert_eq!(anthropic(&json!("hello")), anthropic(&block));
+        let item = |id: &str| {
+            pieces(Wire::OpenaiResponses, &json!({"input": [{"id": id, "status": "completed", "role": "user"}]}))
+        };
+        assert_eq!(item("a"), item("b"));
     }
 
     #[test]
