@@ -41,6 +41,7 @@ mod parsed;
 mod refusal;
 mod script;
 mod server;
+mod strict;
 mod wire;
 
 pub use behaviour::{Behaviour, Reply};
@@ -50,3 +51,4 @@ pub use pace::{Chunks, Pace};
 pub use parsed::{Exchange, ParsedCall, ParsedMessage, ParsedRequest, ParsedResult, Role};
 pub use script::{Part, Say, SayCall, Script};
 pub use server::{Received, Server};
+pub use strict::Wording;

@@ -5,6 +5,7 @@ mod epochs;
 mod faults;
 mod flow;
 mod jobs;
+mod ledger;
 mod stage;
 mod takeover;
 mod undo;
