@@ -283,7 +283,6 @@ impl<'a> Grower<'a> {
         let summary = Summary {
             cwd: self.state.session().map(|session| session.cwd.clone()).unwrap_or_default(),
             updated: self.now,
-            cwd: self.state.session().map(|session| session.cwd.clone()).unwrap_or_default(),
             title: self.state.first_prompt().map(|prompt| prompt.chars().take(80).collect()),
             model: self.state.model().map(|model| model.model.clone()),
             turns: counters.turns,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use stele_core::{Call, CallDecision, Millis, Mode, Tool};
 use stele_guard::{Layer, List, Policy, Surroundings, Workspace};
-use stele_provider::{Client, Route};
+use stele_provider::{Client, LedgerFile, Route};
 use stele_store::Store;
 
 use crate::{Error, Result};
@@ -34,6 +34,8 @@ pub struct AgentOptions {
     pub store: Store,
     /// The client that speaks to providers.
     pub client: Client,
+    /// What endpoints were seen to take; read when an epoch opens.
+    pub ledger: LedgerFile,
     /// The tools that are offered; their order in a request depends on group and name alone.
     pub tools: Vec<Arc<dyn Tool>>,
     /// The routes that are configured.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use stele_core::{Config, EpochOpened, EpochReason, PrefaceBlock, Segment, SessionId, State, Text, ToolSchema, Zone};
+use stele_provider::Ledger;
 
 use crate::{Agent, Result, instructions};
 
@@ -22,6 +23,7 @@ pub(crate) fn epoch(
     state: &State,
     lineage: &SessionId,
     folder: &Path,
+    ledger: &Ledger,
     reason: EpochReason,
 ) -> Result<EpochOpened> {
     let chosen = state.model();
@@ -30,7 +32,7 @@ pub(crate) fn epoch(
     if let Some(chosen) = chosen {
         route.model.clone_from(&chosen.model);
     }
-    let config: Config = route.config(lineage);
+    let config: Config = route.config(lineage, ledger);
     let most = stele_provider::model(&route.model).and_then(|model| model.max_output);
     let max_output = config.parameters.max_output_tokens.or(most);
     let mut segments = tools(agent);

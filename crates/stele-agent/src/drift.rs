@@ -165,7 +165,11 @@ impl Driver {
     }
 
     pub(crate) fn composed(&self, state: &State, reason: EpochReason) -> Result<EpochOpened> {
-        compose::epoch(&self.agent, state, self.lineage(), self.folder(), reason)
+        let reading = self.agent.options.ledger.read();
+        if let Some(error) = &reading.trouble {
+            self.warn_of(error);
+        }
+        compose::epoch(&self.agent, state, self.lineage(), self.folder(), &reading.ledger, reason)
     }
 
     /// What an epoch would cost, with the encoder of its first request and the one of the last request before, as far

@@ -308,7 +308,12 @@ impl Driver {
             let actions = owed(&self.state);
             let Some(action) = actions.iter().find(|action| self.is_immediate(action)) else { return Ok(actions) };
             match action.clone() {
-                Action::Append(event) => self.append(event)?,
+                Action::Append(event) => {
+                    if let Event::CapsSet(set) = &event {
+                        self.learn_refused(set);
+                    }
+                    self.append(event)?;
+                }
                 Action::Compose { reason } => self.compose(reason)?,
                 Action::Consult { call, at_least } => self.consult(call, at_least)?,
                 Action::Backoff { step, attempt } => self.back_off(step, attempt)?,
@@ -483,7 +488,7 @@ impl Driver {
         }
     }
 
-    fn notify(&self, notice: Notice) {
+    pub(crate) fn notify(&self, notice: Notice) {
         // Nobody listening is no error.
         let _ = self.notices.send(notice);
     }
@@ -577,6 +582,7 @@ impl Driver {
 
     fn answered(&mut self, attempt: u32, answer: Answer) -> Result<()> {
         let Some(producer) = self.state.producer() else { return Ok(()) };
+        self.learn_from(&answer);
         let mut next = self.state.next_call();
         let mut called: Vec<ToolCalled> = Vec::new();
         let native = |raw: Option<String>| raw.map(Text::from);

@@ -13,6 +13,7 @@ mod compose;
 mod drift;
 mod driver;
 mod error;
+mod evidence;
 mod instructions;
 mod notice;
 mod open;

@@ -115,4 +115,11 @@ pub enum Notice {
         /// What it printed.
         text: Arc<str>,
     },
+    /// Something beside the session is not as it should be; the session goes on. Never stored.
+    Warning {
+        /// The stable code.
+        code: &'static str,
+        /// What is wrong and what to do; it begins with the code.
+        text: Arc<str>,
+    },
 }

@@ -1,6 +1,8 @@
 //! The next request of a session: encoded piece by piece, checked against the one before.
 
-use stele_core::{Epoch, PrefixBroken, PromptDigest, SegmentDigest, Sent, State, Text, Zone};
+use std::collections::BTreeSet;
+
+use stele_core::{Epoch, OptionalField, PrefixBroken, PromptDigest, SegmentDigest, Sent, State, Text, Zone};
 use stele_provider::Encoder;
 
 use crate::{Error, Result};
@@ -8,6 +10,8 @@ use crate::{Error, Result};
 /// The encoded requests of the open epoch. Messages are closed, so each is encoded once.
 pub(crate) struct Encoded {
     epoch: u32,
+    /// Optional fields that it leaves out; an endpoint may refuse more of them inside an epoch.
+    withheld: BTreeSet<OptionalField>,
     encoder: Encoder,
     /// How much of the surface is encoded.
     surface: usize,
@@ -23,9 +27,10 @@ pub(crate) struct Ready {
 /// Brings the encoder up to the state's surface: what is new is encoded, what was sent is kept.
 pub(crate) fn update(encoded: &mut Option<Encoded>, state: &State) -> Result<()> {
     let Some(epoch) = state.epoch() else { return Ok(()) };
-    if encoded.as_ref().is_none_or(|encoded| encoded.epoch != epoch.n) {
+    let withheld = &epoch.config.withheld;
+    if encoded.as_ref().is_none_or(|encoded| encoded.epoch != epoch.n || encoded.withheld != *withheld) {
         let encoder = Encoder::new(&epoch.header, &epoch.config).map_err(Error::Request)?;
-        *encoded = Some(Encoded { epoch: epoch.n, encoder, surface: 0 });
+        *encoded = Some(Encoded { epoch: epoch.n, withheld: withheld.clone(), encoder, surface: 0 });
     }
     if let Some(encoded) = encoded {
         if encoded.surface < state.surface_len() {

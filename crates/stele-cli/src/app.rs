@@ -157,6 +157,7 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
         Command::Patch(args) => commands::edit::patch(&setup::folder(&global)?, &args, environment.look(global.color)),
         Command::Undo(args) => commands::undo::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Models(args) => commands::models::main(&Setup::new(environment, &global, &plain)?, &args),
+        Command::Probe(args) => commands::probe::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Config(args) => commands::config::main(environment, &global, &args),
         Command::Doctor(args) => commands::doctor::main(environment, &global, &args),
         Command::Completions { shell } => commands::completions::main(shell),

@@ -18,8 +18,7 @@ Stele: a coding agent whose log can be proved.
 Usage: stele [OPTIONS] [PROMPT]     talk with the agent in this folder
        stele COMMAND --help         options of a command
 
-Work       run          one prompt in, an answer out; for scripts and for people
-           demo         watch it fix a failing test; no key, no network
+Work       run, demo    one prompt in, an answer out; a show without a key
            edit, patch  change files by an edit in any form, from standard input
            undo         take the last turn back: its files, its conversation
 Logs       sessions     list, show, search, export, import, rm, gc
@@ -27,6 +26,7 @@ Logs       sessions     list, show, search, export, import, rm, gc
            cache        how the provider's prompt cache was used
            proxy        what any other agent does to it: recorded, explained
 Set up     models       known models, routes and prices
+           probe        what an endpoint takes and reports, found out
            config       what is set here, and by whom
            doctor       what is wrong here
            completions  completions for a shell
@@ -189,6 +189,8 @@ pub enum Command {
     Proxy(ProxyArgs),
     /// Known models, routes and prices
     Models(ListArgs),
+    /// Find out what an endpoint takes and reports; asks before it sends anything
+    Probe(ProbeArgs),
     /// What is set here, and by whom
     Config(ConfigArgs),
     /// What is wrong here
@@ -523,6 +525,22 @@ pub enum ProxyCommand {
         #[arg(long, value_name = "TIME", value_parser = values::duration)]
         keep: Duration,
     },
+}
+
+#[derive(Args, Debug)]
+pub struct ProbeArgs {
+    /// A route, a model, or ROUTE/MODEL
+    #[arg(value_name = "ROUTE", required_unless_present = "list")]
+    pub route: Option<String>,
+    /// Only show what is known already
+    #[arg(long, conflicts_with = "yes")]
+    pub list: bool,
+    /// Send the requests without asking
+    #[arg(short, long)]
+    pub yes: bool,
+    /// JSON lines
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args, Debug)]

@@ -23,6 +23,11 @@ pub enum Seen {
         call: CallId,
         text: Arc<str>,
     },
+    /// Something beside the session is not as it should be.
+    Warning {
+        code: &'static str,
+        text: Arc<str>,
+    },
     /// So many notices were lost; the records among them come from the store.
     Lag(u64),
 }
@@ -79,6 +84,7 @@ impl Feed {
             }
             Notice::Delta { step, attempt, delta } => vec![Seen::Delta { step, attempt, delta }],
             Notice::Output { call, text } => vec![Seen::Output { call, text }],
+            Notice::Warning { code, text } => vec![Seen::Warning { code, text }],
         })
     }
 

@@ -96,6 +96,8 @@ impl View {
             (Self::Text(view), Seen::Record(logged)) => view.record(&logged.record),
             (Self::Text(view), Seen::Delta { step, attempt, delta }) => view.delta(*step, *attempt, delta),
             (Self::Text(view), Seen::Output { call, text }) => view.output(*call, text),
+            (Self::Text(view), Seen::Warning { text, .. }) => view.warning(text),
+            (Self::Json(view), Seen::Warning { code, text }) => view.line(&json::line(&Line::Warning { code, text })),
             (Self::Text(view), Seen::Lag(_)) => view.lag(),
             (Self::Json(view), Seen::Record(logged)) => view.record(logged),
             (Self::Json(view), Seen::Delta { step, attempt, delta }) if view.deltas => {

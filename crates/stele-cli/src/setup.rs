@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use stele_agent::{Agent, AgentOptions, Approvals, Clock};
 use stele_core::{Millis, Tool};
 use stele_guard::Surroundings;
-use stele_provider::{Client, ClientSettings, KeySource, Route};
+use stele_provider::{Client, ClientSettings, KeySource, LedgerFile, Route};
 use stele_store::Store;
 
 use crate::args::{ColorChoice, Global, SessionArgs};
@@ -174,17 +174,27 @@ impl Setup {
         }
     }
 
-    /// An agent.
-    pub fn agent(&self, routes: Vec<Route>, approvals: Approvals, tools: Vec<Arc<dyn Tool>>) -> Result<Arc<Agent>> {
-        let settings = ClientSettings {
+    /// The client that speaks to providers.
+    pub fn client(&self) -> Result<Client> {
+        Ok(Client::new(ClientSettings {
             connect: self.config.connect,
             idle: self.config.idle,
             ..ClientSettings::from_environment(&self.environment.lookup())
                 .map_err(|problem| CommandError::usage("config.proxy", problem))?
-        };
+        }))
+    }
+
+    /// What endpoints were seen to take and to report.
+    pub fn ledger(&self) -> LedgerFile {
+        LedgerFile::new(self.config.data.join("ledger.jsonl"))
+    }
+
+    /// An agent.
+    pub fn agent(&self, routes: Vec<Route>, approvals: Approvals, tools: Vec<Arc<dyn Tool>>) -> Result<Arc<Agent>> {
         Ok(Agent::new(AgentOptions {
             store: self.store()?,
-            client: Client::new(settings),
+            client: self.client()?,
+            ledger: self.ledger(),
             tools,
             routes,
             policy: self.config.policy.clone(),
@@ -239,7 +249,7 @@ pub fn now() -> Millis {
 }
 
 /// Today's date where the person is.
-fn today() -> String {
+pub fn today() -> String {
     jiff::ZonedDateTime::now().date().to_string()
 }
 

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::Verdict;
 use crate::limits::TurnLimits;
 use crate::{
-    CallId, Config, Content, Effects, Failure, Hash, Image, ItemId, JobId, Micros, Millis, Price, Seq, SessionId, Text,
-    ToolError, Usage, Wire, Zone,
+    CallId, Config, Content, Effects, Failure, Hash, Image, ItemId, JobId, Micros, Millis, OptionalField, Price, Seq,
+    SessionId, Text, ToolError, Usage, Wire, Zone,
 };
 
 /// Declares the enum of events with its kinds, and what is the same for each of them.
@@ -114,6 +114,8 @@ events! {
     EpochDue = "epoch/due",
     /// An epoch opened: the header and configuration of the requests to come.
     EpochOpened = "epoch/opened",
+    /// The optional fields of the epoch's requests from here on: the endpoint refused some.
+    CapsSet = "caps/set",
     /// A request is about to be sent.
     RequestSent = "request/sent",
     /// An attempt failed.
@@ -976,6 +978,16 @@ impl Texts for RequestFailed {
         visit(&mut self.failure.message);
     }
 }
+
+/// `caps/set`: the request that was refused is sent again at once, without what was dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CapsSet {
+    /// Every optional field that is still sent.
+    pub fields: Vec<OptionalField>,
+    /// Those that were dropped now.
+    pub dropped: Vec<OptionalField>,
+}
+impl Texts for CapsSet {}
 
 /// `request/retried`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Text, Usage};
+use crate::{OptionalField, Text, Usage};
 
 /// Kind of a failed attempt. The stable code is `provider.` and the name below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -109,12 +109,23 @@ pub struct Failure {
     /// What the failed attempt reported, all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Optional fields that the server says it does not take.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<OptionalField>,
 }
 
 impl Failure {
     /// A failure with nothing but a code and a message.
     #[must_use]
     pub fn new(code: FailureCode, message: impl Into<Text>) -> Self {
-        Self { code, message: message.into(), status: None, retry_after_ms: None, output: false, usage: None }
+        Self {
+            code,
+            message: message.into(),
+            status: None,
+            retry_after_ms: None,
+            output: false,
+            usage: None,
+            refused: Vec::new(),
+        }
     }
 }

@@ -6,9 +6,10 @@
 use crate::limits::{self, LimitKind};
 use crate::state::{CallStage, Phase, State, Step, StepCall, Turn, Waiting};
 use crate::{
-    ApprovalAsked, Block, By, CallId, CutReason, Effects, EndReason, EpochReason, Event, InboxClaimed, InboxRemoved,
-    LimitNear, LimitReached, Micros, Millis, Part, RemovedWhy, Source, StepEnded, StepStarted, Stop, Target, Text,
-    ToolError, ToolErrorClass, ToolResult, TurnCancel, TurnEnded, TurnStarted, UserMessage, Verdict, repair, retry,
+    ApprovalAsked, Block, By, CallId, CapsSet, CutReason, Effects, EndReason, EpochReason, Event, Failure, FailureCode,
+    InboxClaimed, InboxRemoved, LimitNear, LimitReached, Micros, Millis, Part, RemovedWhy, Source, StepEnded,
+    StepStarted, Stop, Target, Text, ToolError, ToolErrorClass, ToolResult, TurnCancel, TurnEnded, TurnStarted,
+    UserMessage, Verdict, repair, retry,
 };
 
 /// Who cancels a turn that ran out of time.
@@ -207,6 +208,9 @@ fn open_step(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {
             {
                 return append(cut);
             }
+            if let Some(set) = without_refused(state, failure) {
+                return append(set);
+            }
             let failed = step.failed + step.failed_after_output;
             match retry::next(failure, failed, step.failed_after_output, 0) {
                 Some(_) => vec![Action::Backoff { step: number, attempt: *attempt }],
@@ -215,6 +219,17 @@ fn open_step(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {
         }
         Phase::Answered => calls(state, turn, step),
     }
+}
+
+/// What is left of the optional fields when a server refused some that were sent. Each time there are fewer, so a
+/// server that refuses one after the other is served in the end.
+fn without_refused(state: &State, failure: &Failure) -> Option<CapsSet> {
+    if failure.output || failure.code != FailureCode::InvalidRequest {
+        return None;
+    }
+    let sent = state.epoch.as_ref()?.config.optional_fields();
+    let (dropped, fields): (Vec<_>, Vec<_>) = sent.into_iter().partition(|field| failure.refused.contains(field));
+    (!dropped.is_empty()).then_some(CapsSet { fields, dropped })
 }
 
 /// The answer that stands for one that never came, so that roles alternate.

@@ -1,12 +1,12 @@
 //! A request before its wire encodes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Hash, ImageInput, Message, SegmentDigest};
+use crate::{Hash, ImageInput, Message, OptionalField, SegmentDigest};
 
 /// A protocol that a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -176,6 +176,9 @@ pub struct Config {
     /// Headers without secrets that the route adds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
+    /// Optional fields that are not sent, since the endpoint does not take them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub withheld: BTreeSet<OptionalField>,
 }
 
 /// Model parameters. A wire that cannot express one answers `unsupported` before sending.

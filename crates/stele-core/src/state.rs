@@ -322,6 +322,7 @@ impl State {
             Event::ToolResult(result) => self.result(result),
             Event::EpochDue(due) => self.due.clone_from(&due.reason),
             Event::EpochOpened(opened) => self.open_epoch(opened),
+            Event::CapsSet(set) => self.set_caps(set, record.ts),
             Event::RequestSent(sent) => {
                 self.counters.attempts += 1;
                 let (surface, previous_items) = (self.surface.len(), self.previous_items());
@@ -558,6 +559,19 @@ impl State {
             before,
             header_bytes,
         });
+    }
+
+    /// The refused request is due again at once, and its attempt counts as none that failed.
+    fn set_caps(&mut self, set: &crate::CapsSet, now: Millis) {
+        if let Some(epoch) = &mut self.epoch {
+            epoch.config.keep_fields(&set.fields);
+        }
+        if let Some(step) = &mut self.step
+            && let Phase::Failed { attempt, .. } = step.phase
+        {
+            step.failed = step.failed.saturating_sub(1);
+            step.phase = Phase::Backoff { attempt: attempt + 1, at: now };
+        }
     }
 
     fn fail(&mut self, attempt: u32, failure: &Failure) {

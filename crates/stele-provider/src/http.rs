@@ -352,6 +352,7 @@ mod tests {
             model: model.into(),
             encoder: "x/1".into(),
             derive_rev: 1,
+            withheld: Default::default(),
             parameters: Default::default(),
             cache: Default::default(),
             dialect: None,

@@ -14,17 +14,23 @@ mod decode;
 mod encode;
 mod fault;
 mod http;
+mod ledger;
 mod local;
 mod proxy;
 mod route;
 mod secret;
 mod sse;
+pub mod trial;
 
 pub use cache::{CacheRules, Mechanism, WriteBucket, cache_rule_names, cache_rules, cache_rules_named};
 pub use catalogue::{ListPrice, Model, list_price, model, models};
 pub use decode::{Answer, AnswerBlock, Decoder, Delta, http_failure};
 pub use encode::{Body, Encoder, Item, revision};
 pub use http::{Client, ClientSettings};
+pub use ledger::{
+    Capability, Endpoint, Evidence, Finding, How, Ledger, LedgerError, LedgerFile, Lesson, Reading, Standing, Status,
+    seen,
+};
 pub use local::{Found, probe, probe_local};
 pub use proxy::{Hop, Proxies};
 pub use route::{

@@ -8,12 +8,12 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use stele_core::{
-    CacheMarks, CacheTtl, Config, DERIVE_REV, Dialect, Failure, FailureCode, ImageInput, Parameters, Price, SessionId,
-    Wire,
+    CacheMarks, CacheTtl, Config, DERIVE_REV, Dialect, Failure, FailureCode, ImageInput, OptionalField, Parameters,
+    Price, SessionId, Wire,
 };
 
 use crate::local::Found;
-use crate::{Secret, catalogue, http};
+use crate::{Endpoint, Ledger, Secret, catalogue, http};
 
 /// Most tokens of an answer where the wire must be told and nothing else was said.
 const MAX_OUTPUT_DEFAULT: u64 = 32_000;
@@ -382,9 +382,9 @@ fn check(route: Route, place: &str) -> Result<Route, RouteError> {
 
 impl Route {
     /// What shapes this route's requests. `lineage` is the session that the conversation began in, so that
-    /// its forks share a cache key with it.
+    /// its forks share a cache key with it; `ledger` says which optional fields the endpoint takes.
     #[must_use]
-    pub fn config(&self, lineage: &SessionId) -> Config {
+    pub fn config(&self, lineage: &SessionId, ledger: &Ledger) -> Config {
         let mut parameters = self.parameters.clone();
         if self.wire == Wire::AnthropicMessages && parameters.max_output_tokens.is_none() {
             let known = catalogue::model(&self.model).and_then(|model| model.max_output);
@@ -392,7 +392,7 @@ impl Route {
         }
         let marks = self.marks == Marks::Auto;
         let dialect = (self.wire == Wire::OpenaiChat).then(|| dialect(&self.base_url));
-        Config {
+        let mut config = Config {
             route: self.name.clone(),
             wire: self.wire,
             base_url: self.base_url.clone(),
@@ -408,11 +408,21 @@ impl Route {
                 } else {
                     CacheTtl::default()
                 },
-                key: (marks && self.takes_cache_key()).then(|| lineage.to_string()),
+                key: marks.then(|| lineage.to_string()),
             },
             dialect,
             headers: self.headers.clone(),
+            withheld: Default::default(),
+        };
+        let endpoint = Endpoint::of(&config);
+        if !config.sends(OptionalField::PromptCacheKey) || !ledger.sends(&endpoint, OptionalField::PromptCacheKey) {
+            // A key that is not sent is none: it would only be noise in the log.
+            config.cache.key = None;
         }
+        let mut fields = config.optional_fields();
+        fields.retain(|field| ledger.sends(&endpoint, *field));
+        config.keep_fields(&fields);
+        config
     }
 
     /// Whether the model is sent images. In `openai-chat` they come in a user's message after the results, since
@@ -422,13 +432,6 @@ impl Route {
         let takes = self.own_images.or_else(known).unwrap_or(false);
         let placed = dialect.is_none_or(|dialect| dialect.user_after_tool);
         if takes && placed { ImageInput::Sent } else { ImageInput::Noted }
-    }
-
-    /// OpenAI's own host documents `prompt_cache_key` on both of its wires (Prompt caching, 2026-11);
-    /// nobody else is known to take it.
-    fn takes_cache_key(&self) -> bool {
-        matches!(self.wire, Wire::OpenaiResponses | Wire::OpenaiChat)
-            && http::check_base_url(&self.base_url).is_ok_and(|url| url.host_str() == Some("api.openai.com"))
     }
 
     /// What it costs: the user's own price of the route, or of the model, else the list price of the model's vendor;
@@ -614,7 +617,7 @@ mod tests {
         assert_eq!(names(&routes), ["groq"]);
         assert_eq!(routes[0].base_url, "https://api.groq.com/openai/v1");
         assert_eq!(routes[0].key, KeySource::Env("GROQ_API_KEY".into()));
-        assert!(!routes[0].config(&session()).cache.marks);
+        assert!(!routes[0].config(&session(), &Ledger::default()).cache.marks);
     }
 
     #[test]
@@ -642,7 +645,12 @@ mod tests {
     #[test]
     fn a_config_holds_what_its_endpoint_takes_and_nothing_else() {
         let route = |name: &str, variables: &[(&str, &str)]| {
-            list(variables, "").unwrap().into_iter().find(|route| route.name == name).unwrap().config(&session())
+            list(variables, "")
+                .unwrap()
+                .into_iter()
+                .find(|route| route.name == name)
+                .unwrap()
+                .config(&session(), &Ledger::default())
         };
         let anthropic = route("anthropic", &[("ANTHROPIC_API_KEY", "a")]);
         assert_eq!(anthropic.parameters.max_output_tokens, Some(32_000));
@@ -690,7 +698,7 @@ mod tests {
     #[test]
     fn a_missing_key_is_named_and_a_found_one_hidden() {
         let route = &list(&[("OPENAI_API_KEY", "sk-1")], "").unwrap()[0];
-        let config = route.config(&session());
+        let config = route.config(&session(), &Ledger::default());
         let secret = route.credential_from(&config, &|_| Some("sk-1\n".into())).unwrap().unwrap();
         assert_eq!(format!("{secret:?}"), "Secret(hidden)");
         let failure = route.credential_from(&config, &|_| None).unwrap_err();
@@ -702,11 +710,13 @@ mod tests {
     fn a_key_goes_to_its_routes_own_server_whatever_a_log_says() {
         let route = &list(&[("OPENAI_API_KEY", "sk-1")], "").unwrap()[0];
         let find = |_: &str| Some("sk-1".to_owned());
-        let foreign = Config { base_url: "https://evil.example/v1".into(), ..route.config(&session()) };
+        let foreign =
+            Config { base_url: "https://evil.example/v1".into(), ..route.config(&session(), &Ledger::default()) };
         let failure = route.credential_from(&foreign, &find).unwrap_err();
         assert_eq!(failure.code, FailureCode::NoCredential);
         assert!(failure.message.as_str().contains("https://evil.example/v1"), "{:?}", failure.message);
-        let slash = Config { base_url: "https://api.openai.com/v1/".into(), ..route.config(&session()) };
+        let slash =
+            Config { base_url: "https://api.openai.com/v1/".into(), ..route.config(&session(), &Ledger::default()) };
         assert!(route.credential_from(&slash, &find).unwrap().is_some());
         // Where there is no key, there is nothing to keep.
         let keyless = Route { key: KeySource::None, ..route.clone() };

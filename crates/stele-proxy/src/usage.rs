@@ -40,6 +40,7 @@ impl UsageReader {
             model: String::new(),
             encoder: String::new(),
             derive_rev: DERIVE_REV,
+            withheld: Default::default(),
             parameters: Default::default(),
             cache: Default::default(),
             dialect: (wire == Wire::OpenaiChat).then(|| stele_provider::dialect(base_url)),

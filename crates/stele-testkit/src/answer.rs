@@ -198,6 +198,11 @@ impl Shared {
         if !raw.is_object() {
             return Err(Refusal::invalid("the body is not a JSON object"));
         }
+        if let Some((fields, wording)) = &self.behaviour.unknown
+            && let Some(refusal) = wording.refuse(&raw, fields)
+        {
+            return Err(refusal);
+        }
         let streams = route.streams.unwrap_or(raw["stream"] == true);
         let request = ParsedRequest::read(route.wire, route.model.as_deref(), streams, number, raw);
         if self.behaviour.strictness == Strictness::Vendor {

@@ -7,6 +7,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::pace::Pace;
 use crate::parsed::ParsedRequest;
 use crate::script::{Say, Script};
+use crate::strict::Wording;
 
 /// What a function of the request answers.
 #[derive(Clone, Debug)]
@@ -82,6 +83,7 @@ pub struct Behaviour {
     pub(crate) key: Option<String>,
     pub(crate) models: Vec<String>,
     pub(crate) window: Option<u64>,
+    pub(crate) unknown: Option<(Vec<String>, Wording)>,
 }
 
 impl fmt::Debug for Behaviour {
@@ -117,6 +119,7 @@ impl Behaviour {
             key: None,
             models: Vec::new(),
             window: None,
+            unknown: None,
         }
     }
 
@@ -149,6 +152,13 @@ impl Behaviour {
     #[must_use]
     pub fn lenient(mut self) -> Self {
         self.strictness = Strictness::Lenient;
+        self
+    }
+
+    /// Does not know these fields of a body, and refuses the first one that is there in these words.
+    #[must_use]
+    pub fn without_fields<F: Into<String>>(mut self, fields: impl IntoIterator<Item = F>, wording: Wording) -> Self {
+        self.unknown = Some((fields.into_iter().map(Into::into).collect(), wording));
         self
     }
 

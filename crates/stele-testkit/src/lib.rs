@@ -45,6 +45,7 @@ pub mod prompt;
 mod refusal;
 mod script;
 mod server;
+mod strict;
 #[cfg(feature = "terminal")]
 mod terminal;
 mod wire;
@@ -57,5 +58,6 @@ pub use pace::{Chunks, Pace};
 pub use parsed::{Exchange, ParsedCall, ParsedMessage, ParsedRequest, ParsedResult, Role};
 pub use script::{Part, Say, SayCall, Script};
 pub use server::{Received, Server};
+pub use strict::Wording;
 #[cfg(feature = "terminal")]
 pub use terminal::Terminal;

@@ -12,17 +12,19 @@ pub(crate) struct Refusal {
     pub(crate) field: Option<String>,
     /// The code that the OpenAI wires carry beside the kind.
     pub(crate) code: Option<&'static str>,
+    /// The whole body, where it is none of the wire's own form.
+    pub(crate) body: Option<Value>,
 }
 
 impl Refusal {
     /// A 400 with a message.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self { status: 400, message: message.into(), field: None, code: None }
+        Self { status: 400, message: message.into(), field: None, code: None, body: None }
     }
 
     /// A 400 about a field.
     pub(crate) fn field(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { status: 400, message: message.into(), field: Some(field.into()), code: None }
+        Self { status: 400, message: message.into(), field: Some(field.into()), code: None, body: None }
     }
 
     /// What the wire's vendor says with a status, when a script does not say it.
@@ -51,7 +53,7 @@ impl Refusal {
             status if status >= 500 => Some("server_error"),
             _ => None,
         };
-        Self { status, message: message.to_owned(), field: None, code }
+        Self { status, message: message.to_owned(), field: None, code, body: None }
     }
 
     /// A prompt that is longer than the model's window.
@@ -107,6 +109,9 @@ impl Refusal {
 
     /// The error object in the wire's form: a whole body, and on most wires the data of an error event too.
     pub(crate) fn body(&self, wire: Wire) -> Value {
+        if let Some(body) = &self.body {
+            return body.clone();
+        }
         let kind = self.kind(wire);
         match wire {
             Wire::AnthropicMessages => {

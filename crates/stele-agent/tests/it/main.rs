@@ -6,6 +6,7 @@ mod faults;
 mod flow;
 mod images;
 mod jobs;
+mod ledger;
 mod stage;
 mod takeover;
 mod undo;

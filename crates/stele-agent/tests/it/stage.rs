@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use serde_json::{Value, json};
 use stele_agent::{Agent, AgentOptions, Approvals, Clock, Command, Driver, Notice, OpenPolicy, SessionStart, Until};
 use stele_core::limits::TurnLimits;
-use stele_core::{By, Config, EndReason, Event, Millis, Mode, SessionId, Source, Wire};
+use stele_core::{By, Config, EndReason, Event, Millis, Mode, Parameters, Price, SessionId, Source, Wire};
 use stele_guard::{Policy, Surroundings};
-use stele_provider::{Client, ClientSettings, KeySource, Marks, Route};
+use stele_provider::{Client, ClientSettings, KeySource, LedgerFile, Marks, Route};
 use stele_store::Store;
 use stele_testkit::{Behaviour, Received, Server};
 use tempfile::TempDir;
@@ -42,6 +42,8 @@ pub struct Stage {
     pub policy: Policy,
     /// What the routes say about images.
     pub images: Option<bool>,
+    pub parameters: Parameters,
+    pub price: Option<Price>,
     _work: TempDir,
 }
 
@@ -57,6 +59,8 @@ impl Stage {
             approvals: Approvals::Nobody,
             policy: Policy::default(),
             images: None,
+            parameters: Parameters::default(),
+            price: None,
             _work: work,
         }
     }
@@ -69,17 +73,22 @@ impl Stage {
             model: model.to_owned(),
             key: KeySource::None,
             headers: Default::default(),
-            parameters: Default::default(),
+            parameters: self.parameters.clone(),
             marks: Marks::Auto,
             own_images: self.images,
             ttl: None,
-            own_price: None,
+            own_price: self.price,
             prices: Default::default(),
         }
     }
 
     pub fn store(&self) -> Store {
         Store::open(self.home.path()).unwrap()
+    }
+
+    /// Where the ledger is.
+    pub fn ledger(&self) -> PathBuf {
+        self.home.path().join("ledger.jsonl")
     }
 
     pub fn agent(&self) -> Arc<Agent> {
@@ -96,6 +105,7 @@ impl Stage {
         let mut options = AgentOptions {
             store: self.store(),
             client: Client::new(ClientSettings::default()),
+            ledger: LedgerFile::new(self.ledger()),
             tools: stele_tools::builtin(&tools),
             routes: vec![self.route("main", "model-a"), self.route("other", "model-b")],
             policy: self.policy.clone(),

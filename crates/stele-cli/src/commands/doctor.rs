@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use stele_provider::{KeySource, Route};
+use stele_provider::{KeySource, Route, Status};
 use stele_store::Store;
 
 use crate::args::{Global, ListArgs};
-use crate::commands::run;
+use crate::commands::{probe, run};
 use crate::error::{CommandError, Result};
 use crate::output;
 use crate::render::inert::one_line;
@@ -83,6 +83,7 @@ fn examine(setup: &Setup, wrong: Option<CommandError>, findings: &mut Vec<Findin
     }
     logs(&setup.config.data, findings);
     let routes = routes(setup, findings);
+    evidence(setup, routes.first(), findings);
     let runtime = run::runtime()?;
     for found in runtime.block_on(stele_provider::probe_local()) {
         let models = if found.models.is_empty() { "no model".to_owned() } else { found.models.join(", ") };
@@ -105,6 +106,18 @@ fn examine(setup: &Setup, wrong: Option<CommandError>, findings: &mut Vec<Findin
     };
     add(findings, "terminal", Health::Good, terminal);
     Ok(())
+}
+
+/// What the endpoint that is used by default refused, or was never seen to do.
+fn evidence(setup: &Setup, route: Option<&Route>, findings: &mut Vec<Finding>) {
+    let reading = setup.ledger().read();
+    if let Some(error) = &reading.trouble {
+        add(findings, "evidence", Health::Note, error.to_string());
+    }
+    if let Some((worst, says)) = route.and_then(|route| probe::gaps(&reading.ledger, route)) {
+        let health = if worst == Status::Rejected { Health::Note } else { Health::Good };
+        add(findings, "evidence", health, says);
+    }
 }
 
 fn logs(data: &Path, findings: &mut Vec<Finding>) {

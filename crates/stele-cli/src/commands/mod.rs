@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod edit;
 pub mod line;
 pub mod models;
+pub mod probe;
 pub mod proxy;
 pub mod run;
 pub mod sessions;

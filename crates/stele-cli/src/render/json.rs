@@ -59,6 +59,8 @@ pub enum Line<'a> {
     },
     /// A piece of what a tool's body printed, with `--deltas`.
     Output { call: CallId, text: &'a str },
+    /// Something beside the session is not as it should be; the session goes on.
+    Warning { code: &'a str, text: &'a str },
     /// Pieces were lost, since whoever reads is too slow. Records never are.
     Lag { skipped: u64 },
     /// The end.

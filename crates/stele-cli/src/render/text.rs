@@ -185,6 +185,13 @@ impl TextView {
         }
     }
 
+    /// Something beside the session is not as it should be.
+    pub fn warning(&mut self, text: &str) {
+        self.screen.end_line();
+        let line = self.screen.style.yellow(&format!("! {}", one_line(text)));
+        self.warn(&line);
+    }
+
     /// A piece of an answer.
     pub fn delta(&mut self, step: u64, attempt: u32, delta: &Delta) {
         match delta {
@@ -270,6 +277,13 @@ impl TextView {
                 let message = message.strip_prefix(code).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
                 self.screen.end_line();
                 self.failure = Some(style.yellow(&format!("! {code}: {}", shorten(message, 300))));
+            }
+            Event::CapsSet(set) => {
+                // It was no failure: the request goes again at once.
+                self.failure = None;
+                let names: Vec<_> = set.dropped.iter().map(|field| field.name()).collect();
+                let names = names.join(", ");
+                self.note(&style.dim(&format!("· this endpoint does not take {names}; sent again without")));
             }
             Event::RequestRetried(retried) => {
                 let wait = Millis(retried.at.0 - record.ts.0).0.max(0).unsigned_abs();

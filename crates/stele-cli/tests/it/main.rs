@@ -13,6 +13,7 @@ mod interface;
 mod json;
 mod logs;
 mod moved;
+mod probe;
 mod prompts;
 mod proxy;
 mod sessions;

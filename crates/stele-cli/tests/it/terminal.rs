@@ -483,3 +483,20 @@ fn an_expensive_new_prefix_is_asked_about_before_anything_is_sent() {
     assert!(String::from_utf8_lossy(&last.body).contains("Be brief.") && last.json()["model"] == "scripted");
     place.assert_clean();
 }
+
+#[test]
+fn a_probe_sends_nothing_before_a_yes() {
+    let place = Place::new();
+    let server = server(Behaviour::from(Say::text("OK")));
+    for (answer, requests) in [("n", 0), ("", 0), ("yes", 2)] {
+        let mut terminal = Terminal::start(place.with(&server, ["probe", "env"]));
+        terminal.wait_for("This sends 2 requests");
+        terminal.wait_for("unpriced");
+        terminal.wait_for("[n]o");
+        assert!(server.requests().is_empty());
+        terminal.type_line(answer);
+        let (code, seen) = terminal.end();
+        assert_eq!(code, 0, "{seen}");
+        assert_eq!((server.requests().len(), seen.contains("verified")), (requests, requests > 0), "{seen}");
+    }
+}

@@ -37,6 +37,7 @@ pub fn config() -> Config {
         model: "model-a".into(),
         encoder: "openai-chat/1".into(),
         derive_rev: stele_core::DERIVE_REV,
+        withheld: Default::default(),
         parameters: Parameters::default(),
         cache: CacheMarks::default(),
         dialect: None,
@@ -169,6 +170,13 @@ impl Run {
         self.append(RequestSent { purpose: Purpose::Main, attempt, body: digest, prompt, marks: Vec::new() });
     }
 
+    /// Does the first thing that is owed.
+    pub fn step(&mut self, world: World) {
+        if let Some(action) = owed(&self.state).into_iter().next() {
+            self.act(world, action);
+        }
+    }
+
     fn act(&mut self, world: World, action: Action) {
         match action {
             Action::Append(event) => self.append(event),
@@ -262,6 +270,12 @@ impl Run {
             }
             1 if world.draw("auth", id, 6) == 0 => {
                 self.append(RequestFailed { attempt, failure: Failure::new(FailureCode::Auth, "no") });
+            }
+            2 if world.draw("refuses", id, 2) == 0 => {
+                let fields = stele_core::OptionalField::ALL;
+                let field = fields[usize::try_from(world.draw("field", id, fields.len() as u64)).unwrap()];
+                let failure = Failure::new(FailureCode::InvalidRequest, "unknown field");
+                self.append(RequestFailed { attempt, failure: Failure { refused: vec![field], ..failure } });
             }
             _ => self.answer(world, step, attempt),
         }

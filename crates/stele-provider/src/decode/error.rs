@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use stele_core::{Failure, FailureCode, Wire};
 
+use super::refused;
+
 /// Bytes of the server's own words that are kept.
 const MESSAGE_MAX: usize = 2048;
 
@@ -56,7 +58,8 @@ pub(super) fn failure(wire: Wire, status: Option<u16>, reported: Reported) -> Fa
         Some(hint) => format!("{said}; {hint}"),
         None => said,
     };
-    Failure { status, retry_after_ms: reported.retry_after_ms, ..Failure::new(code, message) }
+    let refused = if code == FailureCode::InvalidRequest { refused::fields(&reported) } else { Vec::new() };
+    Failure { status, retry_after_ms: reported.retry_after_ms, refused, ..Failure::new(code, message) }
 }
 
 fn hint(code: FailureCode, status: Option<u16>, wire: Wire) -> Option<Cow<'static, str>> {

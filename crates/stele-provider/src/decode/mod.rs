@@ -8,6 +8,7 @@ mod chat;
 mod draft;
 mod error;
 mod gemini;
+mod refused;
 mod responses;
 mod usage;
 

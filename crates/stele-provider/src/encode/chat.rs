@@ -5,7 +5,9 @@
 
 use std::borrow::Cow;
 
-use stele_core::{AssistantBlock, Config, Dialect, Failure, Header, Message, PromptOrder, SystemRole, UserBlock, Zone};
+use stele_core::{
+    AssistantBlock, Config, Dialect, Failure, Header, Message, OptionalField, PromptOrder, SystemRole, UserBlock, Zone,
+};
 
 use super::anthropic::number;
 use super::writer::{Writer, arguments, data_url};
@@ -18,7 +20,7 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
     writer.raw("{");
     writer.field("model", &config.model);
     writer.raw(r#","stream":true"#);
-    if dialect.stream_usage {
+    if config.sends(OptionalField::StreamOptions) {
         writer.raw(r#","stream_options":{"include_usage":true}"#);
     }
     if let Some(maximum) = parameters.max_output_tokens {
@@ -42,7 +44,7 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
         writer.raw(",");
         writer.field(field, effort);
     }
-    if let Some(key) = &config.cache.key {
+    if let Some(key) = config.cache.key.as_ref().filter(|_| config.sends(OptionalField::PromptCacheKey)) {
         writer.raw(",");
         writer.field("prompt_cache_key", key);
     }

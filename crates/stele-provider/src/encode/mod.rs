@@ -14,7 +14,8 @@ mod writer;
 use std::ops::Range;
 
 use stele_core::{
-    BodyDigest, CacheTtl, Config, Failure, FailureCode, Hash, Hasher, Header, Message, PromptDigest, Wire, Zone,
+    BodyDigest, CacheTtl, Config, Failure, FailureCode, Hash, Hasher, Header, Message, OptionalField, PromptDigest,
+    Wire, Zone,
 };
 
 use writer::Writer;
@@ -255,9 +256,9 @@ impl Encoder {
         }
     }
 
-    /// True when this wire has marks and the route wants them.
+    /// True when this wire has marks, the route wants them and the endpoint takes them.
     fn marked(&self) -> bool {
-        self.config.wire == Wire::AnthropicMessages && self.config.cache.marks
+        self.config.sends(OptionalField::CacheControl)
     }
 
     /// End of the system (of the tools when there is none), which covers what stands before it, and end of the preface.

@@ -4,7 +4,7 @@
 //! something stored, and one that cannot be found there is refused.
 
 use serde::Deserialize;
-use stele_core::{AssistantBlock, Config, Failure, Header, Image, Message, UserBlock, Zone};
+use stele_core::{AssistantBlock, Config, Failure, Header, Image, Message, OptionalField, UserBlock, Zone};
 
 use super::anthropic::number;
 use super::writer::{Writer, arguments, data_url, object, without};
@@ -15,7 +15,10 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
     let parameters = &config.parameters;
     writer.raw("{");
     writer.field("model", &config.model);
-    writer.raw(r#","stream":true,"store":false"#);
+    writer.raw(r#","stream":true"#);
+    if config.sends(OptionalField::Store) {
+        writer.raw(r#","store":false"#);
+    }
     if let Some(maximum) = parameters.max_output_tokens {
         writer.raw(&format!(r#","max_output_tokens":{maximum}"#));
     }
@@ -29,9 +32,12 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
         // Models that do not reason refuse `include`, so it goes with the effort.
         writer.raw(r#","reasoning":{"#);
         writer.field("effort", effort);
-        writer.raw(r#"},"include":["reasoning.encrypted_content"]"#);
+        writer.raw("}");
+        if config.sends(OptionalField::Include) {
+            writer.raw(r#","include":["reasoning.encrypted_content"]"#);
+        }
     }
-    if let Some(key) = &config.cache.key {
+    if let Some(key) = config.cache.key.as_ref().filter(|_| config.sends(OptionalField::PromptCacheKey)) {
         writer.raw(",");
         writer.field("prompt_cache_key", key);
     }

@@ -30,5 +30,5 @@ async fn only_servers_that_name_their_models_are_found() {
     let route = found[0].route().unwrap();
     assert_eq!((route.name.as_str(), route.model.as_str()), ("local", "qwen"));
     let session = stele_core::SessionId::new("0197f0aa-0000-7000-8000-000000000001").unwrap();
-    assert!(route.credential(&route.config(&session)).unwrap().is_none());
+    assert!(route.credential(&route.config(&session, &stele_provider::Ledger::default())).unwrap().is_none());
 }

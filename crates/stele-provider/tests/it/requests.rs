@@ -296,3 +296,31 @@ fn items_are_named_and_stand_in_prompt_order() {
     "
     );
 }
+
+#[test]
+fn a_field_that_is_withheld_is_left_out_and_nothing_else_changes() {
+    use stele_core::OptionalField as Field;
+    let mark = r#","cache_control":{"type":"ephemeral"}"#;
+    for (wire, field, bytes) in [
+        (Wire::AnthropicMessages, Field::CacheControl, mark),
+        (Wire::OpenaiChat, Field::PromptCacheKey, r#","prompt_cache_key":"key-1""#),
+        (Wire::OpenaiChat, Field::StreamOptions, r#","stream_options":{"include_usage":true}"#),
+        (Wire::OpenaiResponses, Field::PromptCacheKey, r#","prompt_cache_key":"key-1""#),
+        (Wire::OpenaiResponses, Field::Store, r#","store":false"#),
+        (Wire::OpenaiResponses, Field::Include, r#","include":["reasoning.encrypted_content"]"#),
+    ] {
+        let mut config = config(wire);
+        config.cache.key = Some("key-1".to_owned());
+        config.parameters.effort = (wire == Wire::OpenaiResponses).then(|| "high".to_owned());
+        assert!(config.sends(field));
+        let with = encoder(&config, &header(), &session());
+        config.withheld.insert(field);
+        let without = encoder(&config, &header(), &session());
+        let body = String::from_utf8(with.body().bytes).unwrap();
+        assert!(body.contains(bytes), "{wire} {field:?}");
+        let expected = body.replace(bytes, "");
+        assert_eq!(String::from_utf8(without.body().bytes).unwrap(), expected, "{wire} {field:?}");
+        assert_eq!(without.body_digest().len, expected.len() as u64);
+        assert_eq!(with.prompt_digest(0), without.prompt_digest(0), "{wire} {field:?}");
+    }
+}

@@ -17,6 +17,7 @@ pub fn config(wire: Wire) -> Config {
         model: "model-a".to_owned(),
         encoder: revision(wire).to_owned(),
         derive_rev: 1,
+        withheld: Default::default(),
         parameters: Parameters { max_output_tokens: Some(4096), ..Parameters::default() },
         cache: CacheMarks::default(),
         dialect: (wire == Wire::OpenaiChat).then(Dialect::default),

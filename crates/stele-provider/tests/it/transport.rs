@@ -30,7 +30,7 @@ fn config(wire: Wire, base_url: &str) -> Config {
     let variables = [("STELE_WIRE", wire.name()), ("STELE_BASE_URL", base_url), ("STELE_MODEL", "m")];
     let find = |name: &str| variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
     let session = SessionId::new("0197f0aa-0000-7000-8000-000000000001").unwrap();
-    routes(&find, &BTreeMap::new()).unwrap()[0].config(&session)
+    routes(&find, &BTreeMap::new()).unwrap()[0].config(&session, &stele_provider::Ledger::default())
 }
 
 fn chat(port: u16) -> Config {

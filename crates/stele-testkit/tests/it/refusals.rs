@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 use stele_core::Wire;
-use stele_testkit::{Behaviour, Say, Script, Server};
+use stele_testkit::{Behaviour, Say, Script, Server, Wording};
 
 use crate::agent::Agent;
 use crate::client::Client;
@@ -337,6 +337,29 @@ fn a_prompt_longer_than_the_window_is_refused_in_the_vendors_words() {
         assert!(response.text().contains(words), "{}", response.text());
         if matches!(wire, Wire::OpenaiResponses | Wire::OpenaiChat) {
             assert_eq!(response.json()["error"]["code"], "context_length_exceeded");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_knows_fewer_fields_names_what_it_does_not_know() {
+    for wording in Wording::ALL {
+        let behaviour = Behaviour::from(script()).without_fields(["stream_options", "cache_control"], wording);
+        let server = Server::start(behaviour).unwrap();
+        let agent = working(Wire::OpenaiChat, &server);
+        let mut body = agent.body(false);
+        assert_eq!(agent.send(&body, false).status, 200, "{wording:?}");
+        body["messages"][0]["cache_control"] = json!({"type": "ephemeral"});
+        body["stream_options"] = json!({"include_usage": true});
+        for (field, place) in [("stream_options", vec!["stream_options"]), ("cache_control", vec!["messages", "0"])] {
+            let response = agent.send(&body, false);
+            let text = response.text();
+            assert_eq!(response.status, if wording == Wording::Pydantic { 422 } else { 400 }, "{text}");
+            assert!(text.contains(field), "{wording:?}: {text}");
+            if wording == Wording::Pydantic {
+                assert!(place.iter().all(|part| text.contains(part)), "{text}");
+            }
+            remove(&mut body, field);
         }
     }
 }

@@ -1,0 +1,121 @@
+//! Optional fields of a request: what an endpoint may refuse and be served without all the same.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Config, Wire};
+
+/// A field of a request's body that changes nothing of what the model is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OptionalField {
+    /// Cache marks on blocks (`anthropic-messages`).
+    CacheControl,
+    /// The key that routes requests of one lineage to one cache (`openai-responses`, `openai-chat`).
+    PromptCacheKey,
+    /// The wish for usage at the end of a stream (`openai-chat`).
+    StreamOptions,
+    /// The wish for encrypted reasoning, beside an effort (`openai-responses`).
+    Include,
+    /// The wish that the provider keeps nothing (`openai-responses`).
+    Store,
+}
+
+impl OptionalField {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::CacheControl, Self::PromptCacheKey, Self::StreamOptions, Self::Include, Self::Store];
+
+    /// The field's name on the wire, and in the log.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CacheControl => "cache_control",
+            Self::PromptCacheKey => "prompt_cache_key",
+            Self::StreamOptions => "stream_options",
+            Self::Include => "include",
+            Self::Store => "store",
+        }
+    }
+
+    /// The field that a server names by a path such as `system.0.cache_control`, `body.stream_options` or `include[0]`.
+    ///
+    /// Cache marks stand on blocks, so their name ends a path; the others stand at the top of the body, so theirs
+    /// begins one. A tool's own parameter of the same name is neither.
+    #[must_use]
+    pub fn named(path: &str) -> Option<Self> {
+        let mut parts: Vec<&str> = path.split(['.', '[', ']', '/']).filter(|part| !part.is_empty()).collect();
+        if parts.first() == Some(&"body") {
+            parts.remove(0);
+        }
+        if parts.iter().any(|part| matches!(*part, "properties" | "input_schema" | "parameters" | "input")) {
+            return None;
+        }
+        Self::ALL.into_iter().find(|field| match field {
+            Self::CacheControl => parts.last() == Some(&field.name()),
+            _ => parts.first() == Some(&field.name()),
+        })
+    }
+}
+
+impl Config {
+    /// The optional fields that its requests carry.
+    #[must_use]
+    pub fn optional_fields(&self) -> Vec<OptionalField> {
+        OptionalField::ALL.into_iter().filter(|field| self.sends(*field)).collect()
+    }
+
+    /// True when its requests carry this field.
+    #[must_use]
+    pub fn sends(&self, field: OptionalField) -> bool {
+        let wanted = match field {
+            OptionalField::CacheControl => self.wire == Wire::AnthropicMessages && self.cache.marks,
+            OptionalField::PromptCacheKey => {
+                matches!(self.wire, Wire::OpenaiResponses | Wire::OpenaiChat) && self.cache.key.is_some()
+            }
+            OptionalField::StreamOptions => {
+                self.wire == Wire::OpenaiChat && self.dialect.as_ref().is_none_or(|dialect| dialect.stream_usage)
+            }
+            OptionalField::Include => self.wire == Wire::OpenaiResponses && self.parameters.effort.is_some(),
+            OptionalField::Store => self.wire == Wire::OpenaiResponses,
+        };
+        wanted && !self.withheld.contains(&field)
+    }
+
+    /// Drops every optional field but these.
+    pub fn keep_fields(&mut self, fields: &[OptionalField]) {
+        let dropped = self.optional_fields().into_iter().filter(|field| !fields.contains(field));
+        let dropped: Vec<_> = dropped.collect();
+        self.withheld.extend(dropped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_known_by_the_path_that_servers_give() {
+        use OptionalField as Field;
+        for (path, field) in [
+            ("prompt_cache_key", Some(Field::PromptCacheKey)),
+            ("body.stream_options", Some(Field::StreamOptions)),
+            ("stream_options.include_usage", Some(Field::StreamOptions)),
+            ("include[0]", Some(Field::Include)),
+            ("system.0.cache_control", Some(Field::CacheControl)),
+            ("messages.3.content.0.tool_result.cache_control", Some(Field::CacheControl)),
+            ("tools.2.input_schema.properties.cache_control", None),
+            ("tools[0].function.parameters.properties.store", None),
+            ("messages.0.content.0.tool_use.input.cache_control", None),
+            ("metadata.store", None),
+            ("cache_control.ttl", None),
+            ("", None),
+        ] {
+            assert_eq!(Field::named(path), field, "{path}");
+        }
+        for field in Field::ALL {
+            assert_eq!(Field::named(field.name()), Some(field));
+            assert_eq!(serde_json::to_string(&field).unwrap(), format!("{:?}", field.name()));
+        }
+    }
+}
