@@ -16,6 +16,7 @@ mod error;
 mod instructions;
 mod notice;
 mod open;
+mod records;
 mod replay;
 mod request;
 mod undo;
