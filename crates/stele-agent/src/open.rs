@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stele_core::{
-    By, InboxQueued, Millis, Mode, ModeSet, Parent, Part, Seq, SessionId, SessionMoved, SessionStarted, Source,
-    State, Target, close, owed, resume,
+    By, InboxQueued, Millis, Mode, ModeSet, Parent, Part, Seq, SessionId, SessionMoved, SessionStarted, Source, State,
+    Target, close, owed, resume,
 };
 use stele_provider::KeySource;
 use stele_store::{Start, Store};
