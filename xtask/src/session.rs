@@ -285,6 +285,7 @@ impl<'a> Grower<'a> {
             turns: counters.turns,
             steps: counters.steps,
             cost: self.state.cost(),
+            cwd: self.state.session().map(|session| session.cwd.clone()).unwrap_or_default(),
         };
         if !self.batch.is_empty() {
             self.writer.append(&self.batch, Durability::Normal, Some(&summary))?;
