@@ -117,9 +117,7 @@ impl<'a> Grower<'a> {
 
     /// A request and its answer.
     fn exchange(&mut self, attempt: u32, last: bool) -> Result<()> {
-        for message in self.state.messages(self.encoded) {
-            self.encoder.push(&message);
-        }
+        self.state.each_message(self.encoded, &mut |message| self.encoder.push(&message));
         self.encoded = self.state.surface_len();
         if let Some(items) = self.state.previous_items() {
             self.encoder.set_previous_items(usize::try_from(items)?);

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stele_core::{
-    Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, Call, CallId, CallSession,
-    CallStage, Effects, EpochReason, Event, Failure, FailureCode, FileChanged, Hash, InboxQueued, Invocation,
-    JobNotice, ModeSet, ModelSet, Part, Phase, Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId,
-    Source, State, Target, Text, TodoSet, ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult,
-    ToolStarted, TurnCancel, Verdict, Watch, owed, partial_answer, retry,
+    Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, By, Call, CallId, CallSession, CallStage,
+    Effects, EpochReason, Event, Failure, FailureCode, FileChanged, InboxQueued, Invocation, JobNotice, ModeSet,
+    ModelSet, Part, Phase, Purpose, Record, RequestFailed, RequestRetried, RequestSent, SessionId, Source, State,
+    Target, Text, TodoSet, ToolCalled, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted,
+    TurnCancel, Verdict, Watch, owed, partial_answer, retry,
 };
 use stele_guard::Workspace;
-use stele_provider::{Answer, AnswerBlock, Delta};
+use stele_provider::{Answer, AnswerBlock, Body, Delta};
 use stele_store::{Append, Durability, Summary, Writer};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use crate::drift::{Compared, Drift};
-use crate::request::{self, Encoded};
+use crate::request::{self, Encoded, Ready};
 use crate::{Agent, Approvals, Command, Error, Logged, Notice, Result};
 
 /// When [`Driver::run`] returns.
@@ -545,8 +545,9 @@ impl Driver {
         {
             self.append(broken)?;
         }
-        let body = BodyDigest { hash: Hash::of(&ready.body), len: ready.body.len() as u64 };
-        self.append(RequestSent { purpose: Purpose::Main, attempt, body, prompt: ready.prompt, marks: ready.marks })?;
+        let Ready { body, digest, prompt } = ready;
+        let Body { pieces, marks } = body;
+        self.append(RequestSent { purpose: Purpose::Main, attempt, body: digest, prompt, marks })?;
         self.earlier = None;
         self.partial = Partial { step, attempt, ..Partial::default() };
         self.commit()?;
@@ -558,9 +559,7 @@ impl Driver {
                 let _ = deltas.send(Update::Delta { step, attempt, delta });
             };
             let outcome = match agent.credential(&config) {
-                Ok(credential) => {
-                    agent.options.client.send(&config, credential.as_ref(), ready.body, &mut on_delta).await
-                }
+                Ok(credential) => agent.options.client.send(&config, credential.as_ref(), pieces, &mut on_delta).await,
                 Err(failure) => Err(failure),
             };
             let _ = updates.send(Update::Answered { step, attempt, outcome: Box::new(outcome) });

@@ -17,6 +17,7 @@ mod evidence;
 mod instructions;
 mod notice;
 mod open;
+mod records;
 mod replay;
 mod request;
 mod undo;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stele_core::{
-    By, InboxQueued, Millis, Mode, ModeSet, Parent, Part, Record, Seq, SessionId, SessionMoved, SessionStarted, Source,
-    State, Target, close, owed, resume,
+    By, InboxQueued, Millis, Mode, ModeSet, Parent, Part, Seq, SessionId, SessionMoved, SessionStarted, Source, State,
+    Target, close, owed, resume,
 };
 use stele_provider::KeySource;
 use stele_store::{Start, Store};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::drift::Opened;
 use crate::driver::Driver;
-use crate::{Agent, Error, Notice, Result};
+use crate::{Agent, Error, Notice, Result, records};
 
 /// What becomes of a turn that is still open in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -306,27 +306,12 @@ pub fn state(store: &Store, session: &SessionId) -> Result<State> {
 
 /// Folds a session's log, up to and including `until`.
 pub(crate) fn fold(store: &Store, session: &SessionId, until: Option<Seq>) -> Result<State> {
+    let records = store.read(session, Seq(0))?;
+    let last = until.unwrap_or(Seq(u64::MAX)).min(records.end());
     let mut state = State::new();
-    let mut failure = None;
-    for stored in store.read(session, Seq(0))? {
-        let stored = stored?;
-        if until.is_some_and(|until| stored.seq > until) {
-            break;
-        }
-        let decoded = Record::decode(stored.seq, &stored.bytes, &mut |hash| match store.blob(hash) {
-            Ok(blob) => blob,
-            Err(error) => {
-                failure = Some(error);
-                None
-            }
-        });
-        if let Some(error) = failure.take() {
-            return Err(error.into());
-        }
-        match decoded? {
-            Some(record) => state.fold(&record),
-            None => state.pass(stored.seq),
-        }
-    }
+    records::each(store, &records, last, &mut |seq, record| match record {
+        Some(record) => state.fold(&record),
+        None => state.pass(seq),
+    })?;
     Ok(state)
 }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use stele_core::{Epoch, OptionalField, PrefixBroken, PromptDigest, SegmentDigest, Sent, State, Text, Zone};
-use stele_provider::Encoder;
+use stele_core::{
+    BodyDigest, Epoch, OptionalField, PrefixBroken, PromptDigest, SegmentDigest, Sent, State, Text, Zone,
+};
+use stele_provider::{Body, Encoder};
 
 use crate::{Error, Result};
 
@@ -19,8 +21,10 @@ pub(crate) struct Encoded {
 
 /// A request that is ready to be sent.
 pub(crate) struct Ready {
-    pub(crate) body: Vec<u8>,
-    pub(crate) marks: Vec<u64>,
+    /// The bytes to send.
+    pub(crate) body: Body,
+    /// Their hash and length.
+    pub(crate) digest: BodyDigest,
     pub(crate) prompt: PromptDigest,
 }
 
@@ -34,9 +38,11 @@ pub(crate) fn update(encoded: &mut Option<Encoded>, state: &State) -> Result<()>
     }
     if let Some(encoded) = encoded {
         if encoded.surface < state.surface_len() {
-            for message in state.messages(encoded.surface) {
-                encoded.encoder.push(&message);
+            // What the last request ended with is compared in a moment.
+            if let Some(sent) = &epoch.sent {
+                encoded.encoder.keep_digest_at(usize::try_from(sent.prompt.items).unwrap_or(usize::MAX));
             }
+            state.each_message(encoded.surface, &mut |message| encoded.encoder.push(&message));
             encoded.surface = state.surface_len();
         }
         if let Some(items) = state.previous_items() {
@@ -55,8 +61,7 @@ impl Encoded {
     /// the epoch before, when this is an epoch's first request.
     pub(crate) fn ready(&self, sent: Option<&Sent>, earlier: Option<&Self>) -> Ready {
         let prompt = self.encoder.prompt_digest(self.shared(sent, earlier));
-        let body = self.encoder.body();
-        Ready { body: body.bytes, marks: body.marks, prompt }
+        Ready { body: self.encoder.body(), digest: self.encoder.body_digest(), prompt }
     }
 
     /// Item bytes that the request before had as well, from the front.
@@ -110,7 +115,7 @@ impl Encoded {
         Some(PrefixBroken {
             item: at as u64,
             zone: item.map_or(Zone::History, |item| item.zone),
-            segment: item.map(|item| item.label.clone()).unwrap_or_default(),
+            segment: item.map(stele_provider::Item::label).unwrap_or_default(),
             before: excerpt(old, differs),
             after: excerpt(new, differs),
         })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cut::{Mark, Showing};
 use crate::limits::TurnLimits;
 use crate::repeats::Repeats;
-use crate::surface::{CallRecord, SurfaceItem, derive};
+use crate::surface::{CallRecord, SurfaceItem, derive, derive_each};
 use crate::{
     Account, ApprovalOutcome, Block, CallId, Config, Coverage, CutReason, Effects, EndReason, EpochOpened, EpochReason,
     Event, Failure, FileAction, FileMeta, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
@@ -851,6 +851,13 @@ impl State {
     pub fn messages(&self, from: usize) -> Vec<Message> {
         let Some(epoch) = &self.epoch else { return Vec::new() };
         derive(&self.surface, from, &self.calls, &epoch.config)
+    }
+
+    /// Takes the same messages one after the other.
+    pub fn each_message(&self, from: usize, take: &mut dyn FnMut(Message)) {
+        if let Some(epoch) = &self.epoch {
+            derive_each(&self.surface, from, &self.calls, &epoch.config, take);
+        }
     }
 
     /// The producer of an answer to a request of the open epoch.

@@ -1,5 +1,6 @@
 //! The surface: the events that become messages, and how they do.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,7 +88,20 @@ pub fn derive(
     calls: &BTreeMap<CallId, CallRecord>,
     config: &Config,
 ) -> Vec<Message> {
-    let mut deriver = Deriver { calls, config, messages: Vec::new(), open: UserGroup::default(), user_sent: from > 0 };
+    let mut messages = Vec::new();
+    derive_each(surface, from, calls, config, &mut |message| messages.push(message));
+    messages
+}
+
+/// As [`derive`], one message after the other: those of a long history need not be there all at once.
+pub(crate) fn derive_each(
+    surface: &[SurfaceItem],
+    from: usize,
+    calls: &BTreeMap<CallId, CallRecord>,
+    config: &Config,
+    take: &mut dyn FnMut(Message),
+) {
+    let mut deriver = Deriver { calls, config, take, open: UserGroup::default(), user_sent: from > 0 };
     for item in surface.get(from..).unwrap_or_default() {
         match item {
             SurfaceItem::User(parts) => {
@@ -110,7 +124,6 @@ pub fn derive(
     if !deriver.open.is_empty() {
         deriver.close_user();
     }
-    deriver.messages
 }
 
 /// What has come in since the last answer.
@@ -138,7 +151,7 @@ impl UserGroup<'_> {
 struct Deriver<'a> {
     calls: &'a BTreeMap<CallId, CallRecord>,
     config: &'a Config,
-    messages: Vec<Message>,
+    take: &'a mut dyn FnMut(Message),
     open: UserGroup<'a>,
     /// True when the message before the first one derived here is the user's and was sent already.
     user_sent: bool,
@@ -174,7 +187,7 @@ impl Deriver<'_> {
             blocks.push(UserBlock::Text(Arc::from(USER_MISSING)));
         }
         if !blocks.is_empty() {
-            self.messages.push(Message::User(blocks));
+            (self.take)(Message::User(blocks));
         }
     }
 
@@ -202,7 +215,10 @@ impl Deriver<'_> {
                             call: *call,
                             wire_id: self.wire_id(*call, record),
                             name: sendable(&record.name).unwrap_or(NAME_UNSENDABLE).to_owned(),
-                            arguments: repair_surrogates(record.arguments.as_str()).into(),
+                            arguments: match repair_surrogates(record.arguments.as_str()) {
+                                Cow::Borrowed(_) => record.arguments.shared(),
+                                Cow::Owned(repaired) => repaired.into(),
+                            },
                             native: replay(native).filter(|_| sendable(&record.name).is_some()),
                         });
                     }
@@ -216,7 +232,7 @@ impl Deriver<'_> {
         if blocks.is_empty() {
             blocks.push(AssistantBlock::Text { text: Arc::from(ANSWER_MISSING), native: None });
         }
-        self.messages.push(Message::Assistant(AssistantTurn { blocks }));
+        (self.take)(Message::Assistant(AssistantTurn { blocks }));
     }
 
     /// Whether reasoning may go back as it is. Signed reasoning goes back whole or not at all.

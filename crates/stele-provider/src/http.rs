@@ -5,10 +5,15 @@
 //!
 //! **Invariant:** a credential is in exactly one header, which is marked sensitive, and in no error.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
 use stele_core::{Config, Failure, FailureCode, Wire, limits};
@@ -87,7 +92,7 @@ impl Client {
     /// Sends one attempt and reads its answer to the end. Dropping the future cancels it: the connection
     /// is closed.
     ///
-    /// `body` is sent byte for byte. `on_delta` is given each piece of the answer as it arrives; what counts
+    /// The pieces of `body` are sent byte for byte, one after the other. `on_delta` is given each piece of the answer as it arrives; what counts
     /// is what is returned.
     ///
     /// # Errors
@@ -97,7 +102,7 @@ impl Client {
         &self,
         config: &Config,
         credential: Option<&Secret>,
-        body: Vec<u8>,
+        body: Vec<Bytes>,
         on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, Failure> {
         let (mut response, place) = self.open(config, credential, body).await?;
@@ -130,12 +135,13 @@ impl Client {
         &self,
         config: &Config,
         credential: Option<&Secret>,
-        body: Vec<u8>,
+        body: Vec<Bytes>,
     ) -> Result<(Response, Place), Failure> {
         let url = endpoint(config)?;
         let place = Place::new(&url, self.settings.proxies.route(&url), self.settings.idle);
         let client = self.client(&url, &place)?;
-        let request = client.post(url).headers(headers(config, credential)?).body(body);
+        let request =
+            client.post(url).headers(headers(config, credential)?).body(reqwest::Body::wrap(Outgoing::new(body)));
         let mut response = match tokio::time::timeout(self.settings.idle, request.send()).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(place.unreachable(&error)),
@@ -243,6 +249,41 @@ impl Client {
                 fault::chain(&error)
             ))
         })
+    }
+}
+
+/// A body in pieces that are there already: its length is known, and it is never copied into one.
+struct Outgoing {
+    pieces: std::vec::IntoIter<Bytes>,
+    left: u64,
+}
+
+impl Outgoing {
+    fn new(pieces: Vec<Bytes>) -> Self {
+        let left = pieces.iter().map(|piece| piece.len() as u64).sum();
+        Self { pieces: pieces.into_iter(), left }
+    }
+}
+
+impl http_body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<std::result::Result<Frame<Bytes>, Infallible>>> {
+        let next = self.pieces.next();
+        self.left -= next.as_ref().map_or(0, |piece| piece.len() as u64);
+        Poll::Ready(next.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
     }
 }
 

@@ -179,7 +179,7 @@ async fn attempt(client: &Client, route: &Route, config: &Config, nonce: &Sessio
     let mut encoder = Encoder::new(&header, config)?;
     encoder.push(&Message::User(vec![UserBlock::Text("Answer with the word OK.".into())]));
     let credential = route.credential(config)?;
-    match client.send(config, credential.as_ref(), encoder.body().bytes, &mut |_| ()).await {
+    match client.send(config, credential.as_ref(), encoder.body().pieces, &mut |_| ()).await {
         // An answer that is cut at its few tokens may have no text yet; what it reports counts all the same.
         Err(failure) if failure.usage.is_some() && failure.code == FailureCode::Empty => {
             Ok(Answer { blocks: Vec::new(), stop: Stop::Cut, usage: failure.usage, usage_raw: None })

@@ -19,7 +19,7 @@ const PAGE_BYTES: usize = 256 << 10;
 ///
 /// It reads page by page, so that it neither holds the log in memory nor keeps a transaction open.
 /// A missing or unreadable record is an error, and the last item.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Records {
     database: Arc<Database>,
     segments: VecDeque<Segment>,
@@ -43,6 +43,29 @@ impl Records {
             first.first = first.first.max(from);
         }
         Self { database, segments, page: VecDeque::new(), broken: false }
+    }
+
+    /// The position of the last of them.
+    #[must_use]
+    pub fn end(&self) -> Seq {
+        self.segments.back().map_or(Seq(0), |segment| segment.last)
+    }
+
+    /// Those of them between two positions, both included, to be read apart from the others.
+    #[must_use]
+    pub fn between(&self, first: Seq, last: Seq) -> Self {
+        let overlap = self.segments.iter().filter(|segment| segment.first <= last && segment.last >= first);
+        let segments = overlap.map(|segment| Segment {
+            first: segment.first.max(first),
+            last: segment.last.min(last),
+            ..segment.clone()
+        });
+        Self {
+            database: Arc::clone(&self.database),
+            segments: segments.collect(),
+            page: VecDeque::new(),
+            broken: false,
+        }
     }
 
     fn fill(&mut self) -> Result<()> {

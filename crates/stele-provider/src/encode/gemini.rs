@@ -215,7 +215,7 @@ fn part(block: &AssistantBlock, calls: &mut usize) -> Option<String> {
             }
         }
     }
-    String::from_utf8(writer.bytes).ok()
+    Some(writer.into_text())
 }
 
 fn has_call(native: &str) -> bool {

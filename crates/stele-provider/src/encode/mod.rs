@@ -8,11 +8,13 @@
 mod anthropic;
 mod chat;
 mod gemini;
+mod pieces;
 mod responses;
 mod writer;
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use stele_core::{
     BodyDigest, CacheTtl, Config, Failure, FailureCode, Hash, Hasher, Header, Message, OptionalField, PromptDigest,
     Wire, Zone,
@@ -36,21 +38,54 @@ pub fn revision(wire: Wire) -> &'static str {
 pub struct Item {
     /// The part of the request it belongs to.
     pub zone: Zone,
-    /// Name in the header (of a tool, or of the sections), or role and place in the history, such as `user 3.1`.
-    pub label: String,
+    name: Name,
     /// Where its bytes are in the unmarked body.
     range: Range<usize>,
     /// False for a block that takes no cache mark.
     markable: bool,
 }
 
-/// A request as it goes over the wire.
+/// What an item is called. A long history has very many of them, so a place is not written out before it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
+enum Name {
+    Given(Box<str>),
+    Place { role: &'static str, message: usize, block: usize },
+}
+
+impl Item {
+    /// Name in the header (of a tool, or of the sections), or role and place in the history, such as `user 3.1`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match &self.name {
+            Name::Given(name) => name.to_string(),
+            Name::Place { role, message, block } => format!("{role} {message}.{block}"),
+        }
+    }
+}
+
+/// A request as it goes over the wire.
+#[derive(Clone, Debug)]
 pub struct Body {
-    /// Exactly the bytes to send.
-    pub bytes: Vec<u8>,
+    /// Exactly the bytes to send, one piece after the other. Most of them are the encoder's own.
+    pub pieces: Vec<Bytes>,
     /// Items that carry a cache mark, by index.
     pub marks: Vec<u64>,
+}
+
+impl Body {
+    /// The bytes as one.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.pieces.concat()
+    }
+}
+
+/// A stretch of a body.
+enum Stretch {
+    /// Bytes of the unmarked body.
+    Own(Range<usize>),
+    /// A mark or the closer.
+    Fixed(&'static str),
 }
 
 /// Encodes the requests of one epoch.
@@ -62,6 +97,7 @@ pub struct Body {
 /// let mut encoder = Encoder::new(&header, &config)?;
 /// encoder.push(&prompt);
 /// let body = encoder.body();
+/// encoder.keep_digest_at(encoder.items().len());
 /// encoder.set_previous_items(encoder.items().len());
 /// encoder.push(&answer);
 /// encoder.push(&results);
@@ -70,8 +106,12 @@ pub struct Body {
 pub struct Encoder {
     config: Config,
     writer: Writer,
-    /// Where a prompt can end: after the header, and after each message.
-    boundaries: Vec<Boundary>,
+    /// Where a prompt can end, in items: after the header, and after each message.
+    boundaries: Vec<usize>,
+    /// Where the hash of what stands before is to be kept.
+    awaited: Option<usize>,
+    /// The last place where it was.
+    kept: Option<Boundary>,
     /// Items of the header that always carry a mark.
     fixed_marks: Vec<usize>,
     /// Number of items of the request before this one.
@@ -130,6 +170,8 @@ impl Encoder {
             config: config.clone(),
             writer,
             boundaries: Vec::new(),
+            awaited: None,
+            kept: None,
             fixed_marks: Vec::new(),
             previous: None,
             open,
@@ -177,7 +219,21 @@ impl Encoder {
     /// names the role.
     #[must_use]
     pub fn item_bytes(&self, item: &Item) -> &[u8] {
-        &self.writer.bytes[item.range.clone()]
+        self.writer.bytes.get(&item.range)
+    }
+
+    /// Keeps the hash of the prompt that ends after `items` items, now or once they are there, for
+    /// [`Encoder::digest_at`].
+    pub fn keep_digest_at(&mut self, items: usize) {
+        self.awaited = Some(items);
+        self.keep_digest();
+    }
+
+    fn keep_digest(&mut self) {
+        let items = self.writer.items.len();
+        if self.awaited == Some(items) && self.kept.is_none_or(|kept| kept.items != items) {
+            self.kept = Some(Boundary { items, hash: self.writer.prompt_hash() });
+        }
     }
 
     /// Says that the request before this one consisted of the first `items` items: its last block keeps its mark.
@@ -198,9 +254,12 @@ impl Encoder {
     #[must_use]
     pub fn body(&self) -> Body {
         let marks = self.marks();
-        let mut bytes = Vec::with_capacity(self.writer.bytes.len() + self.mark_bytes(&marks) + 8);
-        self.emit(0, &marks, &mut |part| bytes.extend_from_slice(part));
-        Body { bytes, marks: marks.into_iter().map(|item| item as u64).collect() }
+        let mut pieces = Vec::new();
+        self.lay_out(0, &marks, &mut |stretch| match stretch {
+            Stretch::Own(range) => self.writer.bytes.share(range, &mut pieces),
+            Stretch::Fixed(text) => pieces.push(Bytes::from_static(text.as_bytes())),
+        });
+        Body { pieces, marks: marks.into_iter().map(|item| item as u64).collect() }
     }
 
     /// Hash and length of [`Encoder::body`], in time linear in what was added since the request before.
@@ -208,8 +267,13 @@ impl Encoder {
     pub fn body_digest(&self) -> BodyDigest {
         let marks = self.marks();
         let mut hasher = self.rolled.hasher.clone();
-        self.emit(self.rolled.at, &marks, &mut |part| {
-            hasher.update(part);
+        self.lay_out(self.rolled.at, &marks, &mut |stretch| match stretch {
+            Stretch::Own(range) => self.writer.bytes.each(range, &mut |part| {
+                hasher.update(part);
+            }),
+            Stretch::Fixed(text) => {
+                hasher.update(text.as_bytes());
+            }
         });
         let len = self.writer.bytes.len() + self.mark_bytes(&marks) + self.closer().len();
         BodyDigest { hash: Hash::from(&hasher), len: len as u64 }
@@ -233,26 +297,30 @@ impl Encoder {
     #[must_use]
     pub fn prompt_digest(&self, shared: u64) -> PromptDigest {
         PromptDigest {
-            hash: Hash::from(&self.writer.prompt),
+            hash: self.writer.prompt_hash(),
             len: self.writer.prompt_len,
             items: self.writer.items.len() as u64,
             shared,
         }
     }
 
-    /// Hash of the prompt that consists of the first `items` items; `None` where no message ends.
+    /// Hash of the prompt that consists of the first `items` items; `None` where no message ends. Where it was not
+    /// kept, those items are hashed again.
     #[must_use]
     pub fn digest_at(&self, items: usize) -> Option<Hash> {
-        let found = self.boundaries.binary_search_by_key(&items, |boundary| boundary.items).ok()?;
-        self.boundaries.get(found).map(|boundary| boundary.hash)
+        self.boundaries.binary_search(&items).ok()?;
+        match &self.kept {
+            Some(kept) if kept.items == items => Some(kept.hash),
+            _ => Some(self.writer.prompt_hash_of(self.writer.items.get(..items)?)),
+        }
     }
 
     /// Notes that the prompt could end here.
     fn close_message(&mut self) {
-        let hash = Hash::from(&self.writer.prompt);
-        self.boundaries.push(Boundary { items: self.writer.items.len(), hash });
-        if !self.marked() {
-            self.roll(self.writer.bytes.len());
+        self.boundaries.push(self.writer.items.len());
+        self.keep_digest();
+        if self.writer.bytes.close_full() && !self.marked() {
+            self.roll(self.writer.bytes.closed());
         }
     }
 
@@ -298,9 +366,12 @@ impl Encoder {
 
     /// The JSON of the messages from an item on, which is the first of one, as it stands in the list of messages.
     #[must_use]
-    pub fn messages_from(&self, item: usize) -> &[u8] {
-        let start = self.writer.items.get(item).map_or(self.writer.bytes.len(), |item| item.range.start);
-        self.writer.bytes.get(start..).unwrap_or_default()
+    pub fn messages_from(&self, item: usize) -> Vec<u8> {
+        let end = self.writer.bytes.len();
+        let start = self.writer.items.get(item).map_or(end, |item| item.range.start);
+        let mut messages = Vec::with_capacity(end - start);
+        self.writer.bytes.each(start..end, &mut |part| messages.extend_from_slice(part));
+        messages
     }
 
     /// Where a mark goes into an item: before the brace that ends its block.
@@ -308,33 +379,41 @@ impl Encoder {
         self.writer.items[item].range.end - 1
     }
 
-    /// Hands over the body from a byte of the unmarked body on.
-    fn emit(&self, from: usize, marks: &[usize], sink: &mut dyn FnMut(&[u8])) {
+    /// Gives the stretches of the body from a byte of the unmarked body on.
+    fn lay_out(&self, from: usize, marks: &[usize], take: &mut dyn FnMut(Stretch)) {
         let mut at = from;
         for &mark in marks {
             let end = self.mark_at(mark);
             if end >= from {
-                sink(&self.writer.bytes[at..end]);
-                sink(self.mark(mark).as_bytes());
+                take(Stretch::Own(at..end));
+                take(Stretch::Fixed(self.mark(mark)));
                 at = end;
             }
         }
-        sink(&self.writer.bytes[at..]);
-        sink(self.closer().as_bytes());
+        take(Stretch::Own(at..self.writer.bytes.len()));
+        take(Stretch::Fixed(self.closer()));
     }
 
     /// Takes the hash of the body up to `to`, where no mark can move any more.
     fn roll(&mut self, to: usize) {
-        for mark in 0..self.fixed_marks.len() {
-            let end = self.mark_at(self.fixed_marks[mark]);
-            if self.marked() && (self.rolled.at..to).contains(&end) {
-                self.rolled.hasher.update(&self.writer.bytes[self.rolled.at..end]);
-                self.rolled.hasher.update(self.mark(self.fixed_marks[mark]).as_bytes());
-                self.rolled.at = end;
+        if self.marked() {
+            for mark in 0..self.fixed_marks.len() {
+                let end = self.mark_at(self.fixed_marks[mark]);
+                if (self.rolled.at..to).contains(&end) {
+                    self.roll_plain(end);
+                    self.rolled.hasher.update(self.mark(self.fixed_marks[mark]).as_bytes());
+                }
             }
         }
+        self.roll_plain(to);
+    }
+
+    fn roll_plain(&mut self, to: usize) {
         if self.rolled.at < to {
-            self.rolled.hasher.update(&self.writer.bytes[self.rolled.at..to]);
+            let hasher = &mut self.rolled.hasher;
+            self.writer.bytes.each(self.rolled.at..to, &mut |part| {
+                hasher.update(part);
+            });
             self.rolled.at = to;
         }
     }

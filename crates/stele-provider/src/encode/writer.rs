@@ -1,20 +1,30 @@
 //! The bytes of a request while they are written, and the items among them.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::ops::Range;
 
-use serde::Deserialize;
-use stele_core::{Hasher, Image, Zone, repair_surrogates};
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use stele_core::{Hash, Hasher, Image, Zone, repair_surrogates};
 
-use super::Item;
+use super::pieces::Pieces;
+use super::{Item, Name};
+
+/// Items are hashed together once they have this many bytes: one by one they are too short for the hash's own speed.
+const HASH_AT: usize = 32 << 10;
 
 /// Appends JSON and notes which of its bytes are items, in the order of the prompt.
 #[derive(Clone)]
 pub(super) struct Writer {
-    pub bytes: Vec<u8>,
+    pub bytes: Pieces,
     pub items: Vec<Item>,
-    /// BLAKE3 over the items so far, each preceded by its length.
-    pub prompt: Hasher,
+    /// BLAKE3 over the items so far, each preceded by its length, but for those that are not hashed yet.
+    prompt: Hasher,
+    /// How many items are hashed.
+    hashed: usize,
+    /// Bytes of the items that are not.
+    unhashed: usize,
     /// Bytes of all items so far.
     pub prompt_len: u64,
     /// Number of the message that is being written, from 1; 0 while the header is.
@@ -25,7 +35,16 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new() -> Self {
-        Self { bytes: Vec::new(), items: Vec::new(), prompt: Hasher::new(), prompt_len: 0, message: 0, block: 1 }
+        Self {
+            bytes: Pieces::default(),
+            items: Vec::new(),
+            prompt: Hasher::new(),
+            hashed: 0,
+            unhashed: 0,
+            prompt_len: 0,
+            message: 0,
+            block: 1,
+        }
     }
 
     /// Where the next byte goes.
@@ -35,13 +54,13 @@ impl Writer {
 
     /// Text that is JSON already.
     pub(super) fn raw(&mut self, json: &str) {
-        self.bytes.extend_from_slice(json.as_bytes());
+        self.bytes.end().extend_from_slice(json.as_bytes());
     }
 
     /// A JSON string.
     pub(super) fn string(&mut self, text: &str) {
         // A vector takes every write and a `str` has no value that JSON lacks, so this cannot fail.
-        let written = serde_json::to_writer(&mut self.bytes, text);
+        let written = serde_json::to_writer(self.bytes.end(), text);
         debug_assert!(written.is_ok());
     }
 
@@ -61,18 +80,62 @@ impl Writer {
 
     /// Notes these bytes as the next item of the prompt.
     pub(super) fn item(&mut self, zone: Zone, label: String, range: Range<usize>, markable: bool) {
-        let bytes = &self.bytes[range.clone()];
-        self.prompt.update(&(bytes.len() as u64).to_le_bytes());
-        self.prompt.update(bytes);
-        self.prompt_len += bytes.len() as u64;
-        self.items.push(Item { zone, label, range, markable });
+        self.note(Item { zone, name: Name::Given(label.into()), range, markable });
     }
 
     /// Notes everything since `start` as the next item of the current message.
-    pub(super) fn history(&mut self, role: &str, start: usize, markable: bool) {
-        let label = format!("{role} {}.{}", self.message, self.block);
+    pub(super) fn history(&mut self, role: &'static str, start: usize, markable: bool) {
+        let name = Name::Place { role, message: self.message, block: self.block };
         self.block += 1;
-        self.item(Zone::History, label, start..self.at(), markable);
+        self.note(Item { zone: Zone::History, name, range: start..self.at(), markable });
+    }
+
+    fn note(&mut self, item: Item) {
+        self.unhashed += item.range.len();
+        self.prompt_len += item.range.len() as u64;
+        self.items.push(item);
+        if self.unhashed >= HASH_AT {
+            self.hash();
+        }
+    }
+
+    fn hash(&mut self) {
+        self.prompt = self.with_unhashed();
+        (self.hashed, self.unhashed) = (self.items.len(), 0);
+    }
+
+    fn with_unhashed(&self) -> Hasher {
+        let mut hasher = self.prompt.clone();
+        self.hash_items(&mut hasher, &self.items[self.hashed..]);
+        hasher
+    }
+
+    /// BLAKE3 over all items, each preceded by its length.
+    pub(super) fn prompt_hash(&self) -> Hash {
+        Hash::from(&self.with_unhashed())
+    }
+
+    /// The same over the first items alone, from the first one on.
+    pub(super) fn prompt_hash_of(&self, items: &[Item]) -> Hash {
+        let mut hasher = Hasher::new();
+        for some in items.chunks(64) {
+            self.hash_items(&mut hasher, some);
+        }
+        Hash::from(&hasher)
+    }
+
+    fn hash_items(&self, hasher: &mut Hasher, items: &[Item]) {
+        let mut together = Vec::with_capacity(items.iter().map(|item| 8 + item.range.len()).sum());
+        for item in items {
+            together.extend_from_slice(&(item.range.len() as u64).to_le_bytes());
+            together.extend_from_slice(self.bytes.get(&item.range));
+        }
+        hasher.update(&together);
+    }
+
+    /// What was written, for a writer of a part alone. Only text was written.
+    pub(super) fn into_text(self) -> String {
+        String::from_utf8(self.bytes.into_vec()).unwrap_or_default()
     }
 }
 
@@ -100,8 +163,59 @@ pub(super) fn object(raw: &str) -> Option<Cow<'_, str>> {
         return None;
     }
     let raw = repair_surrogates(raw);
-    // Parsed as a tree and thrown away: skipping over it would let numbers through that no parser can hold.
-    serde_json::from_str::<serde_json::Value>(&raw).is_ok().then_some(raw)
+    serde_json::from_str::<Holdable>(&raw).is_ok().then_some(raw)
+}
+
+/// JSON of which every value is read and dropped: skipping over them would let numbers through that no parser can hold.
+struct Holdable;
+
+impl<'de> Deserialize<'de> for Holdable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Holdable)
+    }
+}
+
+impl<'de> Visitor<'de> for Holdable {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
+        Ok(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self, A::Error> {
+        while list.next_element::<Holdable>()?.is_some() {}
+        Ok(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
+        // A key is a string like any other.
+        while map.next_entry::<Holdable, Holdable>()?.is_some() {}
+        Ok(self)
+    }
 }
 
 /// A call's arguments as an object: as the model wrote them where they are one, `{}` for nothing at all, and
@@ -115,7 +229,7 @@ pub(super) fn arguments(raw: &str) -> Cow<'_, str> {
         writer.raw("{");
         writer.field("_invalid", raw);
         writer.raw("}");
-        Cow::Owned(String::from_utf8_lossy(&writer.bytes).into_owned())
+        Cow::Owned(writer.into_text())
     })
 }
 
@@ -155,7 +269,7 @@ pub(super) fn without(raw: &str, keys: &[&str]) -> Option<String> {
         writer.raw(value.get());
     }
     writer.raw("}");
-    String::from_utf8(writer.bytes).ok()
+    Some(writer.into_text())
 }
 
 #[cfg(test)]

@@ -29,10 +29,10 @@ impl Conversation {
 
     async fn send(&mut self) -> Answer {
         let body = self.encoder.body();
-        assert_eq!(self.encoder.body_digest().hash, Hash::of(&body.bytes));
-        self.bodies.push(body.bytes.clone());
+        assert_eq!(self.encoder.body_digest().hash, Hash::of(&body.to_vec()));
+        self.bodies.push(body.to_vec());
         let secret = Some(stele_provider::Secret::new("key"));
-        let answer = self.client.send(&self.config, secret.as_ref(), body.bytes, &mut |_| {}).await;
+        let answer = self.client.send(&self.config, secret.as_ref(), body.pieces, &mut |_| {}).await;
         self.encoder.set_previous_items(self.encoder.items().len());
         answer.unwrap()
     }
@@ -191,7 +191,7 @@ fn native_blocks_go_back_byte_for_byte() {
         conversation.encoder.push(&user(vec![say("go")]));
         let (message, _) = conversation.replay(&answer);
         conversation.encoder.push(&message);
-        let body = String::from_utf8(conversation.encoder.body().bytes).unwrap();
+        let body = String::from_utf8(conversation.encoder.body().to_vec()).unwrap();
         assert!(body.contains(&expect), "{wire}: {body}");
     }
 }

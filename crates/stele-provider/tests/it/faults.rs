@@ -168,7 +168,8 @@ fn signed_reasoning_goes_back_byte_exact_or_not_at_all() {
         }
         messages
     };
-    let body = |same_model| String::from_utf8(encoder(&config, &header(), &messages(same_model)).body().bytes).unwrap();
+    let body =
+        |same_model| String::from_utf8(encoder(&config, &header(), &messages(same_model)).body().to_vec()).unwrap();
     let same = body(true);
     assert!(same.contains(r#"{"type":"thinking","thinking":"because é","signature":"AAA="}"#), "{same}");
     assert_eq!(same.matches(r#""type":"thinking","#).count(), 1, "{same}");
@@ -194,8 +195,8 @@ fn lone_surrogates_never_reach_a_request() {
                 _ => messages.push(user(vec![result(1, "id", "bash", record["text"].as_str().unwrap(), false)])),
             }
         }
-        let body = encoder(&config(wire), &header(), &messages).body().bytes;
-        assert_eq!(body, encoder(&config(wire), &header(), &messages).body().bytes);
+        let body = encoder(&config(wire), &header(), &messages).body().to_vec();
+        assert_eq!(body, encoder(&config(wire), &header(), &messages).body().to_vec());
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         let all = body.to_string();
         assert!(all.contains("ok 😀 cut \u{fffd}"), "{wire}: {all}");

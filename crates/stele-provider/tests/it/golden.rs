@@ -6,7 +6,7 @@ use stele_provider::{Encoder, revision};
 use crate::support::{assistant, call, config, encoder, header, reasoning, result, say, session, shown, text, user};
 
 fn body(config: &Config, header: &Header, messages: &[Message]) -> String {
-    String::from_utf8(encoder(config, header, messages).body().bytes).unwrap()
+    String::from_utf8(encoder(config, header, messages).body().to_vec()).unwrap()
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn anthropic_messages() {
     for message in &session()[5..] {
         encoder.push(message);
     }
-    insta::assert_snapshot!("anthropic", String::from_utf8(encoder.body().bytes).unwrap());
+    insta::assert_snapshot!("anthropic", String::from_utf8(encoder.body().to_vec()).unwrap());
 }
 
 #[test]
@@ -93,9 +93,9 @@ fn openai_chat_in_a_dialect() {
     messages.push(assistant(vec![reasoning("because", None), text("So.")]));
     messages.push(user(vec![say("go on")]));
     let encoder = encoder(&config, &header(), &messages);
-    let labels: Vec<_> = encoder.items().iter().map(|item| item.label.as_str()).collect();
+    let labels: Vec<_> = encoder.items().iter().map(|item| item.label()).collect();
     assert_eq!(labels[..4], ["bash", "read", "system", "preface"]);
-    insta::assert_snapshot!("chat_dialect", String::from_utf8(encoder.body().bytes).unwrap());
+    insta::assert_snapshot!("chat_dialect", String::from_utf8(encoder.body().to_vec()).unwrap());
 }
 
 #[test]

@@ -152,7 +152,8 @@ proptest! {
                 fresh.set_previous_items(before.len());
             }
             prop_assert_eq!(item_bytes(&fresh), now.clone());
-            prop_assert_eq!(fresh.body(), encoder.body());
+            let (body, expect) = (fresh.body(), encoder.body());
+            prop_assert_eq!((body.to_vec(), body.marks), (expect.to_vec(), expect.marks));
             encoder.set_previous_items(now.len());
             prop_assert_eq!(item_bytes(&encoder), now.clone());
             before = now;
@@ -172,17 +173,18 @@ proptest! {
             for previous in &previous {
                 encoder.set_previous_items(previous.index(encoder.items().len() + 1));
                 let body = encoder.body();
-                let text = std::str::from_utf8(&body.bytes).unwrap();
+                let bytes = body.to_vec();
+                let text = std::str::from_utf8(&bytes).unwrap();
                 let parsed = serde_json::from_str::<Value>(text);
                 prop_assert!(parsed.is_ok(), "{:?} in {text}", parsed);
                 let digest = encoder.body_digest();
-                prop_assert_eq!(digest.hash, Hash::of(&body.bytes));
-                prop_assert_eq!(digest.len, body.bytes.len() as u64);
+                prop_assert_eq!(digest.hash, Hash::of(&bytes));
+                prop_assert_eq!(digest.len, bytes.len() as u64);
             }
             // The ordinary course: the request before ended here.
-            prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().bytes));
+            prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()));
             encoder.set_previous_items(encoder.items().len());
-            prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().bytes));
+            prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()));
         }
     }
 
@@ -199,11 +201,11 @@ proptest! {
         encoder.set_previous_items(previous.index(encoder.items().len() + 1));
         let body = encoder.body();
         prop_assert!(body.marks.len() <= 4);
-        let mut value: Value = serde_json::from_slice(&body.bytes).unwrap();
+        let mut value: Value = serde_json::from_slice(&body.to_vec()).unwrap();
         prop_assert_eq!(without_marks(&mut value), body.marks.len());
         let plain = crate::support::encoder(&plain, &header, &messages);
         prop_assert_eq!(plain.body().marks, Vec::<u64>::new());
-        let expect: Value = serde_json::from_slice(&plain.body().bytes).unwrap();
+        let expect: Value = serde_json::from_slice(&plain.body().to_vec()).unwrap();
         prop_assert_eq!(value, expect);
     }
 
@@ -228,9 +230,50 @@ proptest! {
     }
 }
 
+#[test]
+fn a_long_history_is_in_pieces_and_its_hashes_are_those_of_the_whole() {
+    for wire in Wire::ALL {
+        let config = config(wire);
+        let mut encoder = Encoder::new(&header(), &config).unwrap();
+        let (mut sent, mut before) = (0, None::<Vec<u8>>);
+        for turn in 0..12_u64 {
+            // As before each request: the hash of the last one is kept while what is new is appended.
+            encoder.keep_digest_at(sent);
+            let told: String = format!("{turn} said \"so\"\n").repeat(3_000);
+            encoder.push(&user(vec![say(&told)]));
+            encoder.set_previous_items(sent);
+            if let Some(before) = before.replace(encoder.body().to_vec()) {
+                let kept = encoder.digest_at(sent);
+                let mut fresh = Encoder::new(&header(), &config).unwrap();
+                assert_eq!(fresh.digest_at(sent), None);
+                fresh.keep_digest_at(sent);
+                for turn in 0..turn {
+                    fresh.push(&user(vec![say(&format!("{turn} said \"so\"\n").repeat(3_000))]));
+                    fresh.push(&assistant(vec![text("Yes.")]));
+                }
+                assert!(kept.is_some() && kept == fresh.digest_at(sent));
+                assert!(before.len() < encoder.body().to_vec().len());
+            }
+            let body = encoder.body();
+            assert!(turn < 11 || body.pieces.len() > 4);
+            assert_eq!(encoder.body_digest().hash, Hash::of(&body.to_vec()));
+            assert_eq!(encoder.body_digest().len, body.to_vec().len() as u64);
+            let mut hasher = Hasher::new();
+            for bytes in item_bytes(&encoder) {
+                hasher.update(&(bytes.len() as u64).to_le_bytes());
+                hasher.update(&bytes);
+            }
+            assert_eq!(encoder.prompt_digest(0).hash, Hash::from(&hasher));
+            serde_json::from_slice::<Value>(&body.to_vec()).unwrap();
+            sent = encoder.items().len();
+            encoder.push(&assistant(vec![text("Yes.")]));
+        }
+    }
+}
+
 /// Marked items by label.
-fn marked(encoder: &Encoder) -> Vec<&str> {
-    encoder.marks().into_iter().map(|item| encoder.items()[item].label.as_str()).collect()
+fn marked(encoder: &Encoder) -> Vec<String> {
+    encoder.marks().into_iter().map(|item| encoder.items()[item].label()).collect()
 }
 
 #[test]
@@ -275,7 +318,7 @@ fn thinking_takes_no_mark() {
 fn items_are_named_and_stand_in_prompt_order() {
     let labels = |wire| {
         let encoder = encoder(&config(wire), &header(), &session()[..3]);
-        let items = encoder.items().iter().map(|item| (item.zone, item.label.clone())).collect::<Vec<_>>();
+        let items = encoder.items().iter().map(|item| (item.zone, item.label())).collect::<Vec<_>>();
         assert_eq!(encoder.len(), 3);
         items
     };
@@ -316,10 +359,10 @@ fn a_field_that_is_withheld_is_left_out_and_nothing_else_changes() {
         let with = encoder(&config, &header(), &session());
         config.withheld.insert(field);
         let without = encoder(&config, &header(), &session());
-        let body = String::from_utf8(with.body().bytes).unwrap();
+        let body = String::from_utf8(with.body().to_vec()).unwrap();
         assert!(body.contains(bytes), "{wire} {field:?}");
         let expected = body.replace(bytes, "");
-        assert_eq!(String::from_utf8(without.body().bytes).unwrap(), expected, "{wire} {field:?}");
+        assert_eq!(String::from_utf8(without.body().to_vec()).unwrap(), expected, "{wire} {field:?}");
         assert_eq!(without.body_digest().len, expected.len() as u64);
         assert_eq!(with.prompt_digest(0), without.prompt_digest(0), "{wire} {field:?}");
     }

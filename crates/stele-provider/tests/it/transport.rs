@@ -53,7 +53,7 @@ async fn send(client: &Client, config: &Config) -> (Result<Answer, Failure>, Str
             text.push_str(&more);
         }
     };
-    let outcome = client.send(config, Some(&Secret::new("sk-secret")), BODY.to_vec(), &mut on_delta).await;
+    let outcome = client.send(config, Some(&Secret::new("sk-secret")), vec![BODY.into()], &mut on_delta).await;
     (outcome, text)
 }
 
@@ -232,7 +232,7 @@ async fn dropping_the_future_closes_the_connection() {
                 begun.send(()).unwrap();
             }
         };
-        client(ClientSettings::default()).send(&chat(port), None, BODY.to_vec(), &mut on_delta).await
+        client(ClientSettings::default()).send(&chat(port), None, vec![BODY.into()], &mut on_delta).await
     });
     first.await.unwrap();
     attempt.abort();

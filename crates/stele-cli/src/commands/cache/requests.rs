@@ -111,11 +111,11 @@ impl Reader {
         let items = encoder.items();
         let grown = self.before.take().and_then(|before| {
             let mut segments = before.segments;
-            segments.extend(messages(config.wire, encoder.messages_from(before.items))?);
+            segments.extend(messages(config.wire, &encoder.messages_from(before.items))?);
             (segments.len() == items.len()).then_some((segments, before.parameters))
         });
         let (mut segments, parameters) = grown.unwrap_or_else(|| {
-            let prompt = read_prompt(config.wire, Some(config.model.clone()), &encoder.body().bytes);
+            let prompt = read_prompt(config.wire, Some(config.model.clone()), &encoder.body().to_vec());
             prompt.map(|prompt| (prompt.segments, prompt.parameters)).unwrap_or_default()
         });
         // The log knows more of a header than its bytes tell.
@@ -172,9 +172,9 @@ impl Reader {
 
 fn label(item: &stele_provider::Item) -> String {
     match item.zone {
-        stele_core::Zone::Tools => format!("tool[{}]", item.label),
-        stele_core::Zone::Preface => format!("preface[{}]", item.label),
-        stele_core::Zone::System | stele_core::Zone::History => item.label.clone(),
+        stele_core::Zone::Tools => format!("tool[{}]", item.label()),
+        stele_core::Zone::Preface => format!("preface[{}]", item.label()),
+        stele_core::Zone::System | stele_core::Zone::History => item.label(),
     }
 }
 

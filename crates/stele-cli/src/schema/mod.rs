@@ -1,5 +1,7 @@
 //! The answer as JSON that matches a schema: asked for in the prompt, checked when it is there.
 
+mod validator;
+
 use std::io::Read;
 use std::path::Path;
 
@@ -7,6 +9,7 @@ use serde_json::Value;
 
 use crate::error::{CommandError, Result};
 use crate::given;
+use validator::Validator;
 
 /// Bytes of a schema: it goes into the prompt.
 const SCHEMA_MAX: usize = 64 * 1024;
@@ -17,7 +20,7 @@ const FAULTS: usize = 10;
 /// A schema, ready to check.
 pub struct Schema {
     text: String,
-    validator: jsonschema::Validator,
+    validator: Validator,
 }
 
 impl Schema {
@@ -38,8 +41,7 @@ impl Schema {
             return Err(format!("it is longer than {SCHEMA_MAX} bytes"));
         }
         let value: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        let validator = jsonschema::validator_for(&value).map_err(|error| error.to_string())?;
-        Ok(Self { text: value.to_string(), validator })
+        Ok(Self { text: value.to_string(), validator: Validator::new(value)? })
     }
 
     /// The prompt that asks for such an answer.
@@ -67,12 +69,11 @@ impl Schema {
             serde_json::from_str(bare(answer)).map_err(|error| vec![format!("it is no JSON: {error}")])?;
         let faults: Vec<String> = self
             .validator
-            .iter_errors(&value)
-            .take(FAULTS)
-            .map(|error| {
-                let place = error.instance_path().to_string();
-                let place = if place.is_empty() { "the answer".to_owned() } else { place };
-                let said: String = error.to_string().chars().take(300).collect();
+            .faults(&value, FAULTS)
+            .into_iter()
+            .map(|fault| {
+                let place = if fault.place.is_empty() { "the answer" } else { &fault.place };
+                let said: String = fault.what.chars().take(300).collect();
                 format!("{place}: {said}")
             })
             .collect();
