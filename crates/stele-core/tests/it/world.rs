@@ -271,7 +271,7 @@ impl Run {
             1 if world.draw("auth", id, 6) == 0 => {
                 self.append(RequestFailed { attempt, failure: Failure::new(FailureCode::Auth, "no") });
             }
-            2 if world.draw("refuses", id, 2) == 0 => {
+            3 if world.draw("refuses", id, 2) == 0 => {
                 let fields = stele_core::OptionalField::ALL;
                 let field = fields[usize::try_from(world.draw("field", id, fields.len() as u64)).unwrap()];
                 let failure = Failure::new(FailureCode::InvalidRequest, "unknown field");

@@ -81,6 +81,7 @@ mod tests {
             dialect: (wire == Wire::OpenaiChat).then(Dialect::default),
             headers: BTreeMap::new(),
             withheld: Default::default(),
+            images: Default::default(),
         }
     }
 
