@@ -74,6 +74,11 @@ impl Stamp {
             changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
         }
     }
+
+    /// Which file it is, whatever becomes of its name and content.
+    fn file(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
 }
 
 impl Snapshot {
@@ -122,10 +127,11 @@ impl Snapshot {
             let most = limits::SNAPSHOT_FILES.default;
             seen.not_covered.push(format!("{root} holds more than the {most} entries that are looked at in time"));
         }
+        let files: BTreeSet<(u64, u64)> = self.entries.values().map(|entry| entry.stamp.file()).collect();
         let paths: BTreeSet<&PathBuf> = self.entries.keys().chain(now.entries.keys()).collect();
         for path in paths.into_iter().filter(|path| until.is_none_or(|until| *path < until)) {
             match (self.entries.get(path), now.entries.get(path)) {
-                (None, Some(after)) => self.created(path, after, &mut seen),
+                (None, Some(after)) => self.created(path, after, &files, &mut seen),
                 (Some(before), None) => deleted(path, before, &mut seen),
                 (Some(before), Some(after)) => changed(path, before, after, &mut seen),
                 (None, None) => {}
@@ -134,9 +140,13 @@ impl Snapshot {
         (now, seen)
     }
 
-    fn created(&self, path: &Path, after: &Entry, seen: &mut Differences) {
-        // It was there, and only came into view: an exclusion may be gone.
-        if after.stamp.changed_ns < self.taken_ns - OLD_NS {
+    fn created(&self, path: &Path, after: &Entry, files: &BTreeSet<(u64, u64)>, seen: &mut Differences) {
+        // Nothing in a file tells that its folder was moved, so a file may look old and yet be new here. One that was
+        // in view elsewhere was moved. Any other may have been here all along, behind an exclusion that is gone: to
+        // take that for new would be to delete it in an undo.
+        let old = after.stamp.changed_ns < self.taken_ns - OLD_NS;
+        if old && !files.contains(&after.stamp.file()) {
+            seen.not_covered.push(format!("{}, which was moved here or came into view", path.display()));
             return;
         }
         let missing = |folder: &&Path| **folder != self.root && !self.folders.contains(*folder);
@@ -341,6 +351,27 @@ mod tests {
         place.write(".git/config", "");
         let (names, _, covered) = place.seen(|| place.write(".git/config", "changed"));
         assert!(names.is_empty() && covered[0].contains("in .git"), "{names:?} {covered:?}");
+    }
+
+    #[test]
+    fn a_folder_that_moves_takes_its_old_files_along() {
+        let place = Place::new();
+        place.write("from/in/old", "old");
+        // The files are older than the look, as those of any real project are.
+        let mut before = Snapshot::take(place.0.path(), None);
+        before.taken_ns += 2 * OLD_NS;
+        fs::rename(place.path("from"), place.path("to")).unwrap();
+        place.write("elsewhere", "was out of view");
+        let (_, seen) = before.compare();
+        let changed: Vec<(bool, bool, &str)> = seen
+            .changed
+            .iter()
+            .map(|change| (change.before.is_some(), change.after.is_some(), change.path.as_str()))
+            .collect();
+        let (from, to) = (place.path("from/in/old"), place.path("to/in/old"));
+        assert_eq!(changed, [(true, false, from.to_str().unwrap()), (false, true, to.to_str().unwrap())]);
+        assert_eq!(seen.changed[1].made.as_deref(), place.path("to").to_str());
+        assert!(seen.not_covered.iter().any(|said| said.contains("elsewhere")), "{:?}", seen.not_covered);
     }
 
     #[test]
