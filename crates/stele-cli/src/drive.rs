@@ -248,7 +248,7 @@ fn answer(
                     ask_next(view, person);
                 }
             }
-            None if person.typing == Typing::Steers => steer(&line, view, tally, sender),
+            None if person.typing == Typing::Steers => steer(&line, view, tally, person, sender),
             None => {}
         },
     }
@@ -276,7 +276,7 @@ fn ask_next(view: &mut TextView, person: &Person) {
 }
 
 /// A line typed while a turn runs.
-fn steer(line: &str, view: &mut View, tally: &Tally, sender: &mpsc::UnboundedSender<Command>) {
+fn steer(line: &str, view: &mut View, tally: &Tally, person: &mut Person, sender: &mpsc::UnboundedSender<Command>) {
     let Some(view) = view.text() else { return };
     match line.trim() {
         "" => {}
@@ -287,7 +287,8 @@ fn steer(line: &str, view: &mut View, tally: &Tally, sender: &mpsc::UnboundedSen
             money::cost(tally.account.cost())
         )),
         command if command.starts_with('/') => {
-            view.warn("only /cost works while a turn runs; Ctrl-C stops it");
+            person.later.push_back(command.to_owned());
+            view.warn("  (done when this turn is over; Ctrl-C stops it)");
         }
         text => {
             let _ = sender.send(Command::Steer { text: text.to_owned() });

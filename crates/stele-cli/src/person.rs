@@ -32,6 +32,8 @@ pub struct Person {
     lines: Option<mpsc::UnboundedReceiver<String>>,
     questions: Option<mpsc::UnboundedReceiver<Question>>,
     pub pending: VecDeque<Pending>,
+    /// Commands that were typed while a turn ran: they are carried out when it is over.
+    pub later: VecDeque<String>,
     pub typing: Typing,
     present: bool,
     gone: bool,
@@ -44,6 +46,7 @@ impl Person {
             lines: None,
             questions: None,
             pending: VecDeque::new(),
+            later: VecDeque::new(),
             typing: Typing::Answers,
             present: false,
             gone: false,
@@ -52,7 +55,7 @@ impl Person {
 
     /// Somebody at a terminal. Standard input is not read before the first question.
     pub fn present(questions: mpsc::UnboundedReceiver<Question>, typing: Typing) -> Self {
-        Self { lines: None, questions: Some(questions), pending: VecDeque::new(), typing, present: true, gone: false }
+        Self { questions: Some(questions), typing, present: true, ..Self::nobody() }
     }
 
     /// True when there is, or was, somebody.

@@ -173,30 +173,33 @@ impl Line<'_> {
                 self.leave();
                 return Ok(130);
             }
-            if self.front.person.is_gone() {
-                return Ok(self.leave());
-            }
-            if let Some(view) = self.front.view.text() {
-                let prompt = view.screen.style.cyan("> ");
-                view.screen.prompt(&prompt);
-            }
-            let line = tokio::select! {
-                biased;
-                _ = self.front.signals.next() => {
-                    let exit = self.leave();
-                    return Ok(if self.front.signals.told_to_end() { 130 } else { exit });
-                }
-                event = self.front.person.event() => match event {
-                    PersonEvent::Line(line) => {
-                        if let Some(view) = self.front.view.text() {
-                            view.screen.answered();
-                        }
-                        line
+            let line = match self.front.person.later.pop_front() {
+                Some(command) => command,
+                None if self.front.person.is_gone() => return Ok(self.leave()),
+                None => {
+                    if let Some(view) = self.front.view.text() {
+                        let prompt = view.screen.style.cyan("> ");
+                        view.screen.prompt(&prompt);
                     }
-                    PersonEvent::Gone => continue,
-                    // Between two turns no tool runs that could ask.
-                    PersonEvent::Asked(_) => continue,
-                },
+                    tokio::select! {
+                        biased;
+                        _ = self.front.signals.next() => {
+                            let exit = self.leave();
+                            return Ok(if self.front.signals.told_to_end() { 130 } else { exit });
+                        }
+                        event = self.front.person.event() => match event {
+                            PersonEvent::Line(line) => {
+                                if let Some(view) = self.front.view.text() {
+                                    view.screen.answered();
+                                }
+                                line
+                            }
+                            PersonEvent::Gone => continue,
+                            // Between two turns no tool runs that could ask.
+                            PersonEvent::Asked(_) => continue,
+                        },
+                    }
+                }
             };
             let trimmed = line.trim();
             let next = match trimmed.strip_prefix('/') {

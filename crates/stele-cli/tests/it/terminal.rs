@@ -172,8 +172,11 @@ fn the_line_interface_talks_steers_and_leaves() {
     server.wait_for(1, std::time::Duration::from_secs(20)).unwrap();
     terminal.type_line("and be brief");
     terminal.wait_for("at its next step");
+    terminal.type_line("/mode full");
+    terminal.wait_for("when this turn is over");
     server.release();
     terminal.wait_for("I heard you.");
+    terminal.wait_for("mode full");
     terminal.wait_for("> ");
     assert!(String::from_utf8_lossy(&server.requests()[1].body).contains("and be brief"));
     terminal.type_line("/cost");
