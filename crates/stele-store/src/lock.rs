@@ -130,3 +130,20 @@ pub(crate) fn locks_exclude(folder: &Path) -> bool {
     let removed = std::fs::remove_file(&path).is_ok();
     removed && excludes.unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_dropped_is_free_although_a_child_still_holds_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = SessionLock::acquire_file(path.clone()).unwrap().unwrap();
+        let inherited = lock.file.try_clone().unwrap();
+        assert!(SessionLock::acquire_file(path.clone()).unwrap().is_none());
+        drop(lock);
+        assert!(SessionLock::acquire_file(path).unwrap().is_some());
+        drop(inherited);
+    }
+}
