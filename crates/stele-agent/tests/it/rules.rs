@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stele_agent::{Agent, AgentOptions, ChangedSince, Clock, Command, Driver};
-use stele_core::{By, EndReason, EpochReason, Event, Mode, Price, Record, Seq, SessionId, Wire, Zone};
+use stele_core::limits::TurnLimits;
+use stele_core::{By, EndReason, EpochReason, Event, Micros, Mode, Price, Record, Seq, SessionId, Source, Wire, Zone};
 use stele_guard::{Layer, List};
-use stele_provider::Marks;
+use stele_provider::{Capability, Endpoint, Finding, How, LedgerFile, Lesson, Marks};
 use stele_testkit::{Behaviour, Fault, FaultKind, ParsedRequest, Reply, Say, Script};
 
 use crate::epochs::{assert_clean, epochs, left, records, resumed, without_patch};
-use crate::stage::{LATER, Stage, ask, bash, config, prompt_items, untimed};
+use crate::images::draw;
+use crate::stage::{LATER, Stage, ask, bash, config, idle, prompt_items, untimed};
 
 /// More than is shown again rather than pointed at.
 fn long(line: &str) -> String {
@@ -138,11 +140,17 @@ fn static_text(stage: &Stage, session: &SessionId) -> Vec<(String, String)> {
 async fn ctx_04_static_text_is_composed_without_a_clock() {
     for wire in Wire::ALL {
         let (stage, session) = left(wire).await;
-        let driver = resumed(&stage, &session, |options| {
+        let mut driver = stage.open_with(&session, |options| {
             options.clock = NO_DATE;
             options.persona = Some("Answer in verse.".into());
-        })
-        .await;
+        });
+        // A limit that nothing without a price can pass ends the turn once the epoch is open.
+        let limits = TurnLimits { cost: Some(Micros(1)), ..TurnLimits::default() };
+        driver.command(Command::Prompt { text: "and now?".into(), source: Source::Person, limits }).unwrap();
+        assert!(
+            matches!(idle(&mut driver).await, EndReason::Failed { code, .. } if code == "limit.unpriced"),
+            "{wire}"
+        );
         let last = epochs(&stage, &session).pop().unwrap();
         assert_eq!(
             (last.n, last.reason),
@@ -150,7 +158,7 @@ async fn ctx_04_static_text_is_composed_without_a_clock() {
             "{wire}"
         );
         let first = static_text(&stage, &session);
-        assert_clean(&stage, driver);
+        drop(driver);
 
         // Another day, another folder, another project: the same text.
         let other = Stage::new(wire, Say::text("ok"));
@@ -212,6 +220,25 @@ async fn ctx_05_every_cut_opens_an_epoch_with_the_next_number_and_its_reason() {
     }
 }
 
+#[tokio::test]
+async fn ctx_05_a_repair_is_a_cut_like_others() {
+    for wire in Wire::ALL {
+        let body = json!({"error": {"type": "invalid_request_error", "message": "image: could not process image"}});
+        let refused = FaultKind::Status { status: 400, headers: Vec::new(), body: Some(body.to_string()) };
+        let script = Script::new([Say::call("read", &json!({"path": "a.png"})), Say::text("one"), Say::text("two")]);
+        let mut stage = Stage::new(wire, Behaviour::from(script).fault(Fault::at(1, 1..=1, refused)));
+        stage.images = Some(true);
+        draw(&stage);
+        let mut driver = stage.create();
+        assert_eq!(ask(&mut driver, "look").await, EndReason::Completed, "{wire}");
+        assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed, "{wire}");
+        let opened = epochs(&stage, driver.session()).into_iter().map(|opened| (opened.n, opened.reason));
+        let expected = [(1, EpochReason::Initial), (2, EpochReason::Repair)];
+        assert_eq!(opened.collect::<Vec<_>>(), expected, "{wire}");
+        assert_clean(&stage, driver);
+    }
+}
+
 /// What a run left: files, texts of the model, and items of its requests without the folder's name.
 type Left = (BTreeMap<String, Vec<u8>>, Vec<String>, Vec<Vec<String>>);
 
@@ -229,6 +256,11 @@ async fn worked(wire: Wire, marks: Marks) -> (Left, String) {
     let stage = Stage::new(wire, script);
     stage.write("a.rs", &long("fn one() {}  ").replacen("one", "three", 99));
     stage.write("b.txt", &long("text \t"));
+    // This endpoint is known to take keys, on the wires that have them.
+    let endpoint = Endpoint::new(&stage.server.base_url(wire), wire, "model-a");
+    let lesson =
+        Lesson { capability: Capability::PromptCacheKey, finding: Finding::Works, says: "it was seen".to_owned() };
+    LedgerFile::new(stage.ledger()).learn(&endpoint, &[lesson], How::Probe, "2026-11-29").unwrap();
     let agent = stage.agent_with(|options| options.routes.iter_mut().for_each(|route| route.marks = marks));
     let mut driver = Driver::create(&agent, &stage.start()).unwrap();
     let mut texts = Vec::new();
@@ -252,15 +284,21 @@ async fn worked(wire: Wire, marks: Marks) -> (Left, String) {
 }
 
 #[tokio::test]
-async fn ctx_06_files_and_answers_are_the_same_with_marks_and_without() {
+async fn ctx_06_files_and_answers_are_the_same_with_marks_and_keys_and_without() {
     for wire in Wire::ALL {
         let (with, marked) = worked(wire, Marks::Auto).await;
         let (without, plain) = worked(wire, Marks::Off).await;
         assert_eq!(with, without, "{wire}");
         assert_eq!(with.0["a.rs"].len(), long("fn one() {}  ").len() + 99 * 2 + 2, "{wire}: it did something");
         assert_eq!(with.0["c.txt"], b"\t trailing \r\n\n", "{wire}");
-        assert_eq!(marked.contains("cache_control"), wire == Wire::AnthropicMessages);
-        assert!(!plain.contains("cache_control"), "{wire}: {plain}");
+        let (has_marks, has_keys) = match wire {
+            Wire::AnthropicMessages => (true, false),
+            Wire::OpenaiResponses | Wire::OpenaiChat => (false, true),
+            Wire::Gemini => (false, false),
+        };
+        let caches = |body: &str| (body.contains("\"cache_control\""), body.contains("\"prompt_cache_key\""));
+        assert_eq!(caches(&marked), (has_marks, has_keys), "{wire}: {marked}");
+        assert_eq!(caches(&plain), (false, false), "{wire}: {plain}");
     }
 }
 
