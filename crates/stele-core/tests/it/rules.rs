@@ -34,6 +34,10 @@ fn text(text: &str) -> Block {
     Block::Text { text: text.into(), native: None }
 }
 
+fn result_of(call: u64, content: &str) -> SurfaceItem {
+    SurfaceItem::Result { call: CallId(call), content: content.into(), images: Vec::new(), error: None }
+}
+
 /// Reasoning as this wire signs it.
 fn reasoning(text: &str) -> Block {
     let native = format!(r#"{{"type":"thinking","thinking":"{text}","signature":"{text}="}}"#);
@@ -123,7 +127,7 @@ fn conversation(pieces: &[Piece], words: &[u32]) -> (Vec<SurfaceItem>, Vec<(Who,
                 surface.push(assistant(content));
                 for (id, result) in results {
                     expected.push((Who::User, format!("{id}: {result}")));
-                    surface.push(SurfaceItem::Result { call: id, content: Text::from(result), error: None });
+                    surface.push(result_of(id.0, &result));
                 }
             }
         }
@@ -159,7 +163,7 @@ proptest! {
         let surface = [
             user(std::slice::from_ref(&words)),
             assistant(vec![text(&words), Block::Call { call: CallId(1), native: None }]),
-            SurfaceItem::Result { call: CallId(1), content: Text::from(words.clone()), error: None },
+            result_of(1, &words),
             user(std::slice::from_ref(&words)),
         ];
         let messages = derive(&surface, 0, &calls(&arguments), &anthropic());
@@ -174,12 +178,11 @@ proptest! {
 #[test]
 fn never_01_neither_messages_nor_reasoning_are_sorted() {
     let call = |n| Block::Call { call: CallId(n), native: None };
-    let result = |n: u64, text: &str| SurfaceItem::Result { call: CallId(n), content: text.into(), error: None };
     let surface = [
         user(&["z".into(), "b".into(), "m".into()]),
         assistant(vec![reasoning("y"), text("x"), reasoning("a"), call(9), reasoning("k"), call(3)]),
-        result(9, "w"),
-        result(3, "c"),
+        result_of(9, "w"),
+        result_of(3, "c"),
         user(&["a".into()]),
         assistant(vec![text("v"), reasoning("d"), text("u")]),
         user(&["t".into(), "t".into()]),
