@@ -8,7 +8,7 @@ use stele_provider::Encoder;
 use crate::support::{assistant, call, config, encoder, header, reasoning, result, say, session, text, user};
 
 fn body(encoder: &Encoder) -> String {
-    String::from_utf8(encoder.body().bytes).unwrap()
+    String::from_utf8(encoder.body().to_vec()).unwrap()
 }
 
 /// Every string of a document that one of these keys names, in the order of the document.
