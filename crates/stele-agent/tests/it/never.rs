@@ -10,7 +10,7 @@ use crate::stage::{LATER, Stage, ask, bash, events, prompt, prompt_items, untime
 
 /// The items that speak with the authority of the harness.
 fn authority(request: &Received) -> Vec<String> {
-    let places = ["system: ", "system-", "systemInstruction: ", "instructions: ", "developer: "];
+    let places = ["system: ", "systemInstruction: ", "instructions: ", "developer: "];
     let speaks = |item: &String| places.iter().any(|place| item.starts_with(place));
     prompt_items(request).into_iter().filter(speaks).collect()
 }

@@ -80,7 +80,6 @@ mod tests {
             cache: CacheMarks::default(),
             dialect: (wire == Wire::OpenaiChat).then(Dialect::default),
             headers: BTreeMap::new(),
-            images: Default::default(),
             withheld: Default::default(),
             images: Default::default(),
         }
