@@ -45,8 +45,8 @@ impl fmt::Display for Holder {
 /// A held lock; dropping it gives it back.
 #[derive(Debug)]
 pub(crate) struct SessionLock {
-    /// Keeps the lock: it lives as long as this file is open.
-    _file: File,
+    /// Keeps the lock: it lives as long as this file is open, here or in a process that inherited it.
+    file: File,
     path: PathBuf,
     /// The session is in the database, so its lock file stays.
     pub(crate) stored: bool,
@@ -70,7 +70,7 @@ impl SessionLock {
             // A remover may have unlinked the file between opening and locking it: then this lock
             // excludes nobody, and the next round makes a new file.
             if is_file_at(&file, &path) {
-                return Ok(Some(Self { _file: file, path, stored: true }));
+                return Ok(Some(Self { file, path, stored: true }));
             }
         }
     }
@@ -83,6 +83,9 @@ impl Drop for SessionLock {
             // file that cannot be removed is swept by the next collection.
             let _ = std::fs::remove_file(&self.path);
         }
+        // Closing would not do: a program that another thread is just starting holds the open file until its exec, and
+        // the lock with it. A lock that cannot be given back here goes with the file.
+        let _ = self.file.unlock();
     }
 }
 
@@ -126,4 +129,21 @@ pub(crate) fn locks_exclude(folder: &Path) -> bool {
     })();
     let removed = std::fs::remove_file(&path).is_ok();
     removed && excludes.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_dropped_is_free_although_a_child_still_holds_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = SessionLock::acquire_file(path.clone()).unwrap().unwrap();
+        let inherited = lock.file.try_clone().unwrap();
+        assert!(SessionLock::acquire_file(path.clone()).unwrap().is_none());
+        drop(lock);
+        assert!(SessionLock::acquire_file(path).unwrap().is_some());
+        drop(inherited);
+    }
 }

@@ -13,7 +13,7 @@ use stele_testkit::{Say, Script};
 use crate::stage::{LATER, Stage, ask, config, idle, prompt_items};
 
 /// A session of two requests, left alone.
-async fn left(wire: Wire) -> (Stage, SessionId) {
+pub async fn left(wire: Wire) -> (Stage, SessionId) {
     let script = Script::new([
         Say::call("read", &json!({"path": "a.txt"})),
         Say::text("one"),
@@ -29,7 +29,7 @@ async fn left(wire: Wire) -> (Stage, SessionId) {
     (stage, session)
 }
 
-fn records(stage: &Stage, session: &SessionId) -> Vec<Record> {
+pub fn records(stage: &Stage, session: &SessionId) -> Vec<Record> {
     let store = stage.store();
     let decode = |stored: stele_core::Stored| {
         Record::decode(stored.seq, &stored.bytes, &mut |hash| store.blob(hash).unwrap()).unwrap().unwrap()
@@ -37,7 +37,7 @@ fn records(stage: &Stage, session: &SessionId) -> Vec<Record> {
     store.read(session, Seq(0)).unwrap().map(|stored| decode(stored.unwrap())).collect()
 }
 
-fn epochs(stage: &Stage, session: &SessionId) -> Vec<EpochOpened> {
+pub fn epochs(stage: &Stage, session: &SessionId) -> Vec<EpochOpened> {
     let opened = |record: Record| match record.event {
         Event::EpochOpened(opened) => Some(opened),
         _ => None,
@@ -50,13 +50,13 @@ fn reasons(stage: &Stage, session: &SessionId) -> Vec<EpochReason> {
 }
 
 /// Resumes in another process and asks once more; gives the driver after that.
-async fn resumed(stage: &Stage, session: &SessionId, change: impl FnOnce(&mut AgentOptions)) -> Driver {
+pub async fn resumed(stage: &Stage, session: &SessionId, change: impl FnOnce(&mut AgentOptions)) -> Driver {
     let mut driver = stage.open_with(session, change);
     assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
     driver
 }
 
-fn assert_clean(stage: &Stage, driver: Driver) {
+pub fn assert_clean(stage: &Stage, driver: Driver) {
     let session = driver.session().clone();
     drop(driver);
     let verified = verify(&stage.store(), &session).unwrap();
@@ -74,7 +74,7 @@ fn extends(stage: &Stage) -> bool {
     last.get(..before.len()) == Some(&before[..])
 }
 
-fn without_patch(options: &mut AgentOptions) {
+pub fn without_patch(options: &mut AgentOptions) {
     options.tools.retain(|tool| tool.spec().name != "patch");
 }
 

@@ -13,7 +13,7 @@ const PICTURES: [(&str, &str); 2] = [
     ("b.png", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgAB5Sfe/AAAAABJRU5ErkJggg=="),
 ];
 
-fn draw(stage: &Stage) {
+pub fn draw(stage: &Stage) {
     for (name, base64) in PICTURES {
         let mut child = std::process::Command::new("base64")
             .arg("-d")

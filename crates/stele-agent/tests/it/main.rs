@@ -7,6 +7,8 @@ mod flow;
 mod images;
 mod jobs;
 mod ledger;
+mod never;
+mod rules;
 mod stage;
 mod takeover;
 mod undo;

@@ -16,6 +16,7 @@ mod moved;
 mod probe;
 mod prompts;
 mod proxy;
+mod rules;
 mod sessions;
 mod signals;
 mod structure;

@@ -6,4 +6,5 @@ mod catalogue;
 mod derive;
 mod laws;
 mod records;
+mod rules;
 mod world;

@@ -8,6 +8,7 @@ mod faults;
 mod golden;
 mod local;
 mod requests;
+mod rules;
 mod server;
 mod support;
 mod transport;

@@ -119,7 +119,7 @@ impl Output {
             bytes => left_out(bytes, spill.as_ref().map(spill::pointer).as_deref()),
         };
         let mut text = format!("{}{gap}{}", std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
-        text.truncate(text.trim_end().len());
+        text.truncate(without_blank_lines(&text).len());
         text
     }
 
@@ -127,6 +127,13 @@ impl Output {
     pub(crate) fn spill(&self) -> Option<SpillMeta> {
         self.spill.as_ref().and_then(Spill::meta)
     }
+}
+
+/// A text without the blank lines at its end and without its last line end. The white space of its last line is output.
+fn without_blank_lines(text: &str) -> &str {
+    let said = text.trim_end().len();
+    let line = text[said..].find(['\r', '\n']).map_or(text.len(), |at| said + at);
+    if said == 0 { "" } else { &text[..line] }
 }
 
 #[cfg(test)]
@@ -142,6 +149,15 @@ mod tests {
         assert_eq!(output.take_live(), None);
         assert_eq!(output.finish(), "one\nzw\u{f6}lf");
         assert_eq!(output.printed, 12);
+    }
+
+    #[test]
+    fn blank_lines_at_the_end_are_left_out_and_the_last_line_is_whole() {
+        for (printed, kept) in
+            [("a \t", "a \t"), ("a  \n", "a  "), ("a\n \n\n  ", "a"), (" \n", ""), ("\n a ", "\n a "), ("", "")]
+        {
+            assert_eq!(without_blank_lines(printed), kept, "{printed:?}");
+        }
     }
 
     #[test]

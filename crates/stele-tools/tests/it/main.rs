@@ -10,6 +10,7 @@ mod names;
 mod offer;
 mod patch;
 mod read;
+mod rules;
 mod search;
 mod shell;
 mod shell_stops;
