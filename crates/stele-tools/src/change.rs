@@ -3,6 +3,7 @@
 //! Each file is written as `write` and `edit` write theirs: a reader sees the old content or the new one, also after a
 //! crash; links are followed, not replaced; mode, owner and hard links are kept.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -62,7 +63,7 @@ pub struct Located {
 /// # Errors
 /// `file.*` for a name that leads nowhere or to what is no regular file, `edit.too_large`.
 pub fn locate(folder: &Path, asked: &str) -> Result<Located, ToolError> {
-    let place = Place { cwd: folder.to_owned(), home: None, spill: None };
+    let place = Place { cwd: folder.to_owned(), home: None, spill: None, writer: None };
     let located = match place.find(asked) {
         Ok(found) => file::read(&found.path, asked).map(|bytes| Located {
             path: found.path,
@@ -80,7 +81,7 @@ pub fn locate(folder: &Path, asked: &str) -> Result<Located, ToolError> {
 /// # Errors
 /// As [`locate`].
 pub fn exactly(folder: &Path, asked: &str) -> Result<Located, ToolError> {
-    let place = Place { cwd: folder.to_owned(), home: None, spill: None };
+    let place = Place { cwd: folder.to_owned(), home: None, spill: None, writer: None };
     let path = place.target(asked)?;
     let bytes = match file::read(&path, asked) {
         Ok(bytes) => Some(bytes),
@@ -189,7 +190,7 @@ pub struct Wanted<'a> {
 /// # Errors
 /// `file.*` for a name that leads nowhere.
 pub fn of_plan<'a>(folder: &Path, plan: &'a [stele_edit::FileChange]) -> Result<Vec<Change<'a>>, ToolError> {
-    let place = Place { cwd: folder.to_owned(), home: None, spill: None };
+    let place = Place { cwd: folder.to_owned(), home: None, spill: None, writer: None };
     planned(&place, plan).map_err(ToolError::from)
 }
 
@@ -221,14 +222,14 @@ pub(crate) fn planned<'a>(place: &Place, plan: &'a [stele_edit::FileChange]) -> 
 /// # Errors
 /// `file.*` with nothing changed; `patch.half_done` when a change could not be taken back either.
 pub fn apply(changes: &[Change<'_>]) -> Result<Vec<String>, ToolError> {
-    make(changes).map_err(ToolError::from)
+    make(changes, None).map_err(ToolError::from)
 }
 
-pub(crate) fn make(changes: &[Change<'_>]) -> Result<Vec<String>> {
+pub(crate) fn make(changes: &[Change<'_>], writer: Option<&[OsString]>) -> Result<Vec<String>> {
     let steps: Vec<Step<'_, '_>> = changes.iter().map(Step::new).collect::<Result<_>>()?;
     let mut notes = Vec::new();
     for at in 0..steps.len() {
-        match steps[at].take() {
+        match steps[at].take(writer) {
             Ok(note) => notes.extend(note),
             Err(error) => return Err(undone(&steps[..=at], error)),
         }
@@ -261,7 +262,7 @@ impl<'c, 'a> Step<'c, 'a> {
     }
 
     /// Does it; a note where the file was not replaced in one go.
-    fn take(&self) -> Result<Option<String>> {
+    fn take(&self, writer: Option<&[OsString]>) -> Result<Option<String>> {
         let (path, shown) = (self.change.path.as_path(), self.change.shown);
         let Some(wanted) = self.change.to else {
             if self.before.is_some() {
@@ -270,7 +271,7 @@ impl<'c, 'a> Step<'c, 'a> {
             }
             return Ok(None);
         };
-        put(path, shown, self.before.as_ref(), wanted)
+        put(path, shown, self.before.as_ref(), wanted, writer)
     }
 
     /// Takes it back.
@@ -281,7 +282,7 @@ impl<'c, 'a> Step<'c, 'a> {
             Some(before) if now.as_ref() == Some(before) => Ok(()),
             Some(before) => {
                 let wanted = Wanted { bytes: &before.bytes, mode: Some(before.mode) };
-                put(path, shown, now.as_ref(), wanted).map(drop)
+                put(path, shown, now.as_ref(), wanted, None).map(drop)
             }
             None => {
                 if now.is_some() {
@@ -295,7 +296,13 @@ impl<'c, 'a> Step<'c, 'a> {
 }
 
 /// Puts something under a name where `now` stands.
-fn put(path: &Path, shown: &str, now: Option<&Version>, wanted: Wanted<'_>) -> Result<Option<String>> {
+fn put(
+    path: &Path,
+    shown: &str,
+    now: Option<&Version>,
+    wanted: Wanted<'_>,
+    writer: Option<&[OsString]>,
+) -> Result<Option<String>> {
     let link = wanted.mode.is_some_and(is_link);
     if let Some(now) = now
         && (link || now.is_link())
@@ -325,7 +332,7 @@ fn put(path: &Path, shown: &str, now: Option<&Version>, wanted: Wanted<'_>) -> R
         {
             set(now.mode | 0o200)?;
         }
-        in_place = file::replace(path, shown, wanted.bytes)?;
+        in_place = file::replace(path, shown, wanted.bytes, writer)?;
     }
     if let Some(mode) = wanted.mode {
         set(mode)?;

@@ -1,5 +1,6 @@
 //! Reading whole files for a change, and writing them so that a reader sees the old or the new.
 
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -11,6 +12,7 @@ use stele_core::{FileAction, FileMeta, Hash, Text};
 
 use crate::attributes;
 use crate::error::{Error, Result};
+use crate::overwrite::overwrite;
 
 /// Largest file, in bytes, that is held in memory to be changed.
 pub(crate) const LARGEST: u64 = 256 * 1024 * 1024;
@@ -77,8 +79,14 @@ pub(crate) fn read(path: &Path, asked: &str) -> Result<Vec<u8>> {
 /// been followed. A reader, also after a crash, sees the old content or the new.
 ///
 /// Returns why the content was written in place, where a replacement would have lost something
-/// else: then a crash in the middle leaves a mixture.
-pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8]) -> Result<Option<&'static str>> {
+/// else: then a power cut in the middle leaves a mixture. `writer` is the program that writes in place
+/// ([`crate::Options::supervisor`]).
+pub(crate) fn replace(
+    path: &Path,
+    asked: &str,
+    bytes: &[u8],
+    writer: Option<&[OsString]>,
+) -> Result<Option<&'static str>> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let before = match fs::metadata(path) {
         Ok(metadata) => Some(metadata),
@@ -106,7 +114,7 @@ pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8]) -> Result<Option<&
             Err(error) => return Err(Error::io("write", asked)(error)),
         }
     };
-    overwrite(path, bytes).map_err(Error::io("write", asked))?;
+    overwrite(path, bytes, writer).map_err(Error::io("write", asked))?;
     Ok(Some(in_place))
 }
 
@@ -179,14 +187,6 @@ fn fill(mut new: &File, old: Option<(&Path, &Metadata)>, bytes: &[u8]) -> io::Re
     }
     new.sync_all()?;
     Ok(None)
-}
-
-/// Writes over the old content, which keeps the inode.
-fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).open(path)?;
-    file.write_all(bytes)?;
-    file.set_len(bytes.len() as u64)?;
-    file.sync_all()
 }
 
 /// A change, for people, cards and the fold.

@@ -20,6 +20,7 @@ mod file;
 mod jobs;
 #[cfg(feature = "symbols")]
 mod outline;
+mod overwrite;
 mod path;
 mod pdf;
 mod picture;
@@ -188,7 +189,7 @@ impl Options {
     /// What names are resolved with; the home folder is the one that the environment names.
     fn roots(&self) -> path::Roots {
         let home = self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
-        path::Roots { home, spill: self.spill.clone() }
+        path::Roots { home, spill: self.spill.clone(), writer: self.supervisor.clone() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! From the name a model wrote to the file that is meant.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -24,13 +25,15 @@ pub(crate) struct Roots {
     pub(crate) home: Option<PathBuf>,
     /// The folder of all spills.
     pub(crate) spill: Option<PathBuf>,
+    /// The program that writes files in place, with its leading arguments.
+    pub(crate) writer: Option<Vec<OsString>>,
 }
 
 impl Roots {
     /// Where the names of a call are resolved.
     pub(crate) fn place(&self, cwd: &Path, session: &SessionId) -> Place {
         let spill = self.spill.as_ref().map(|folder| folder.join(session.as_str()));
-        Place { cwd: cwd.to_owned(), home: self.home.clone(), spill }
+        Place { cwd: cwd.to_owned(), home: self.home.clone(), spill, writer: self.writer.clone() }
     }
 
     /// The spill of a call or job.
@@ -48,6 +51,8 @@ pub(crate) struct Place {
     pub(crate) home: Option<PathBuf>,
     /// The folder of the session's spills.
     pub(crate) spill: Option<PathBuf>,
+    /// The program that writes files in place, with its leading arguments.
+    pub(crate) writer: Option<Vec<OsString>>,
 }
 
 /// An existing file or folder.
@@ -229,7 +234,7 @@ mod tests {
 
     #[test]
     fn home_is_expanded_only_as_a_whole_component() {
-        let place = Place { cwd: "/w".into(), home: Some("/home/me".into()), spill: None };
+        let place = Place { cwd: "/w".into(), home: Some("/home/me".into()), spill: None, writer: None };
         assert_eq!(place.join("~"), Path::new("/home/me"));
         assert_eq!(place.join("~/a"), Path::new("/home/me/a"));
         assert_eq!(place.join("~a"), Path::new("/w/~a"));

@@ -18,6 +18,7 @@ mod watch;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -26,6 +27,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
+use crate::overwrite::{self, OVERWRITE};
 use crate::pdf;
 
 pub(crate) use after::{Asked, BASH_ENV};
@@ -98,7 +100,7 @@ pub(crate) enum Control {
     Stop { grace_ms: u64 },
 }
 
-/// The body of the hidden subcommand that supervises one shell command, or reads one document. `arguments` are those after
+/// The body of the hidden subcommand that supervises one shell command, reads one document, or writes one file. `arguments` are those after
 /// the program and the leading arguments of [`crate::Options::supervisor`].
 ///
 /// It speaks to the agent that started it and is of no use by hand: then it exits with 2.
@@ -112,6 +114,9 @@ pub fn supervise(arguments: &[OsString]) -> ExitCode {
             None => ExitCode::from(2),
         },
         (Some(pdf::READ), [_]) => pdf::serve(),
+        (Some(OVERWRITE), [_, _, path]) => {
+            word(1).map_or(ExitCode::from(2), |len| overwrite::serve(len, Path::new(path)))
+        }
         _ => ExitCode::from(2),
     }
 }

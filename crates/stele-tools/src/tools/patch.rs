@@ -133,7 +133,7 @@ fn patch(place: &Place, input: &str, engine: stele_edit::Options, seen: &ReadFil
         .collect();
     let noted: Vec<Before> =
         changes.iter().map(|step| Before::note(&step.path, befores.get(step.path.as_path()).copied())).collect();
-    let notes = change::make(&changes)?;
+    let notes = change::make(&changes, place.writer.as_deref())?;
     let after = changes.iter().map(|step| step.to.map(|to| to.bytes));
     let changed = noted.into_iter().zip(after).map(|(before, after)| before.became(after)).collect();
     Ok(ToolOutput { changed, ..told(place, &plan, seen, &notes) })

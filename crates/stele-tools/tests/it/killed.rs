@@ -90,3 +90,52 @@ fn a_kill_in_a_write_leaves_no_file_or_the_whole_one() {
     writeln!(std::io::stderr(), "{none} kills left no file, one the whole").unwrap();
     assert!(none > 0);
 }
+
+/// Waits until no process names a file in its arguments.
+fn nobody_works_on(path: &str) {
+    let works = |entry: std::fs::DirEntry| {
+        let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|argument| argument == path.as_bytes())
+    };
+    while std::fs::read_dir("/proc").unwrap().flatten().any(works) {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_kill_leaves_a_file_with_several_names_old_or_new() {
+    let session = Session::new();
+    let line = "0123456789abcdef\n";
+    let old = format!("first\n{}", line.repeat(size() / line.len()));
+    let new = old.replacen("first", "second", 1);
+    let path = session.file("one", &old);
+    let other = session.path().join("other");
+    std::fs::hard_link(&path, &other).unwrap();
+    let arguments = r#"{"path":"one","edits":[{"old":"first","new":"second"}]}"#;
+    let (mut olds, mut news) = (0, 0);
+    let mut wait = Duration::from_millis(5);
+    // Goes on until it was killed some times after the writing began, which only the outcome tells.
+    while news < 3 {
+        std::fs::write(&path, &old).unwrap();
+        let mut agent = Command::new(PROGRAM)
+            .args(["edit", arguments])
+            .current_dir(session.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(wait);
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+        nobody_works_on(path.to_str().unwrap());
+        let found = std::fs::read_to_string(&other).unwrap();
+        match (found == old, found == new) {
+            (true, false) => olds += 1,
+            (false, true) => news += 1,
+            _ => panic!("{} bytes that are neither, killed after {wait:?}", found.len()),
+        }
+        wait = wait * 9 / 8 + Duration::from_millis(5);
+        assert!(wait < Duration::from_secs(60), "it never ended");
+    }
+    writeln!(std::io::stderr(), "{olds} kills left the old content, {news} the new").unwrap();
+    assert!(olds > 0);
+}

@@ -1,0 +1,83 @@
+//! Writing over a file that has to keep its inode, in a process of its own.
+//!
+//! Such a file cannot be replaced by a rename, so whoever dies while it is written leaves a mixture. What ends the agent
+//! (`kill -9`, a closed terminal, an empty memory) therefore must not end the writing: a process outside the agent's
+//! group takes the whole content first and only then begins. A power cut can still leave a mixture.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+use rustix::fs::FallocateFlags;
+
+/// What the process is asked for.
+pub(crate) const OVERWRITE: &str = "overwrite";
+
+/// Writes over the old content by a process of its own; `writer` is the program with its leading arguments. Without one
+/// this process writes.
+pub(crate) fn overwrite(path: &Path, bytes: &[u8], writer: Option<&[OsString]>) -> io::Result<()> {
+    let Some([program, leading @ ..]) = writer else { return write(path, bytes) };
+    let mut child = Command::new(program)
+        .args(leading)
+        .arg(OVERWRITE)
+        .arg(bytes.len().to_string())
+        .arg(path)
+        .env_clear()
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // A writer that cannot begin says why by itself.
+        let _ = input.write_all(bytes);
+    }
+    let ended = child.wait_with_output()?;
+    if ended.status.success() {
+        return Ok(());
+    }
+    let code = std::str::from_utf8(&ended.stdout).ok().and_then(|code| code.parse().ok());
+    Err(code.map_or_else(|| io::Error::other("the process that wrote it failed"), io::Error::from_raw_os_error))
+}
+
+/// The body of the process: the length and the path are arguments, the content comes in. The number of an error goes out.
+pub(crate) fn serve(len: &str, path: &Path) -> ExitCode {
+    let Ok(len) = len.parse::<usize>() else { return ExitCode::from(2) };
+    let mut bytes = Vec::with_capacity(len);
+    let outcome = io::stdin().lock().read_to_end(&mut bytes).and_then(|_| match bytes.len() == len {
+        true => write(path, &bytes),
+        // Whoever sent it is gone: nothing was begun.
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let code = error.raw_os_error().map_or_else(String::new, |code| code.to_string());
+            let _ = io::stdout().write_all(code.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    reserve(&file, bytes.len() as u64)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)?;
+    file.sync_all()
+}
+
+/// Takes the space that more content needs, so that a full disk is met before anything is written.
+fn reserve(file: &File, len: u64) -> io::Result<()> {
+    if len <= file.metadata()?.len() {
+        return Ok(());
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, len) {
+        Err(error) if error == rustix::io::Errno::NOSPC => Err(error.into()),
+        // Where the file system cannot do that, the writing will tell.
+        _ => Ok(()),
+    }
+}
