@@ -1,6 +1,8 @@
 //! What is the same for every tool: declaration, arguments, and the one way out for results.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -89,5 +91,22 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => Err(Error::Defect(error.to_string())),
+    }
+}
+
+/// Runs work that only looks on a thread that may block, and tells it to stop when the call is cancelled.
+pub(crate) async fn stoppable<T: Send + 'static>(
+    cancelled: impl Future<Output = ()>,
+    work: impl FnOnce(&Arc<AtomicBool>) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    tokio::select! {
+        biased;
+        () = cancelled => {
+            stop.store(true, Ordering::Relaxed);
+            Err(Error::Cancelled)
+        }
+        output = blocking(move || work(&told)) => output,
     }
 }

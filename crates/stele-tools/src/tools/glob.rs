@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use stele_core::{
     ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, blocking, finish};
+use crate::declare::{Declared, finish, stoppable};
 use crate::error::{Error, Result};
 use crate::path::{self, Place, Roots};
 use crate::{Options, card, walk};
@@ -94,16 +94,7 @@ impl Tool for Glob {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let limit = self.limit.saturating_sub(STATUS);
-                let stop = Arc::new(AtomicBool::new(false));
-                let stopped = Arc::clone(&stop);
-                tokio::select! {
-                    biased;
-                    () = invocation.cancelled => {
-                        stop.store(true, Ordering::Relaxed);
-                        Err(Error::Cancelled)
-                    }
-                    output = blocking(move || glob(&place, &arguments, limit, &stopped)) => output,
-                }
+                stoppable(invocation.cancelled, move |stop| glob(&place, &arguments, limit, stop)).await
             };
             finish(result.await, Some(self.limit))
         })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
@@ -15,7 +15,7 @@ use stele_core::{
     ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, blocking, finish};
+use crate::declare::{Declared, finish, stoppable};
 use crate::error::{Error, Result};
 use crate::path::{self, Place, Roots};
 use crate::{Options, card, file, sanitise, walk};
@@ -109,16 +109,7 @@ impl Tool for Grep {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let limit = self.limit.saturating_sub(STATUS);
-                let stop = Arc::new(AtomicBool::new(false));
-                let stopped = Arc::clone(&stop);
-                tokio::select! {
-                    biased;
-                    () = invocation.cancelled => {
-                        stop.store(true, Ordering::Relaxed);
-                        Err(Error::Cancelled)
-                    }
-                    output = blocking(move || grep(&place, &arguments, limit, &stopped)) => output,
-                }
+                stoppable(invocation.cancelled, move |stop| grep(&place, &arguments, limit, stop)).await
             };
             finish(result.await, Some(self.limit))
         })

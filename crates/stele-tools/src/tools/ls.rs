@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use schemars::JsonSchema;
@@ -12,7 +11,7 @@ use stele_core::{
     ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, blocking, finish};
+use crate::declare::{Declared, finish, stoppable};
 use crate::error::{Error, Result};
 use crate::path::{self, Place, Roots};
 use crate::{Options, card, walk};
@@ -87,16 +86,7 @@ impl Tool for Ls {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let limit = self.limit.saturating_sub(STATUS);
-                let stop = Arc::new(AtomicBool::new(false));
-                let stopped = Arc::clone(&stop);
-                tokio::select! {
-                    biased;
-                    () = invocation.cancelled => {
-                        stop.store(true, Ordering::Relaxed);
-                        Err(Error::Cancelled)
-                    }
-                    output = blocking(move || list(&place, &arguments, limit, &stopped)) => output,
-                }
+                stoppable(invocation.cancelled, move |stop| list(&place, &arguments, limit, stop)).await
             };
             finish(result.await, Some(self.limit))
         })

@@ -15,7 +15,7 @@ use stele_core::{
     ResultCard, ResultMeta, Shown, ShownFiles, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, blocking, finish};
+use crate::declare::{Declared, finish, stoppable};
 use crate::document;
 use crate::error::{Error, Result};
 use crate::path::{Found, Place, Roots};
@@ -133,23 +133,13 @@ impl Tool for Read {
         Box::pin(async move {
             let result = async {
                 let arguments = self.declared.parse(invocation.arguments)?;
-                let stop = Arc::new(AtomicBool::new(false));
-                let reading = Reading {
-                    place: self.roots.place(invocation.cwd, &invocation.session.id),
-                    limits: self.limits,
-                    shown: Arc::clone(&invocation.shown_files),
-                    images: invocation.images,
-                    reader: self.reader.clone(),
-                    stop: Arc::clone(&stop),
-                };
-                tokio::select! {
-                    biased;
-                    () = invocation.cancelled => {
-                        stop.store(true, Ordering::Relaxed);
-                        Err(Error::Cancelled)
-                    }
-                    output = blocking(move || reading.all(&arguments)) => output,
-                }
+                let place = self.roots.place(invocation.cwd, &invocation.session.id);
+                let (limits, images) = (self.limits, invocation.images);
+                let (shown, reader) = (Arc::clone(&invocation.shown_files), self.reader.clone());
+                stoppable(invocation.cancelled, move |stop| {
+                    Reading { place, limits, shown, images, reader, stop: Arc::clone(stop) }.all(&arguments)
+                })
+                .await
             };
             finish(result.await, None)
         })

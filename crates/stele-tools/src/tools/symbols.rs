@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use stele_core::{
     ToolSpec,
 };
 
-use crate::declare::{Declared, blocking, finish};
+use crate::declare::{Declared, finish, stoppable};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
 use crate::{Options, card, file, outline, walk};
@@ -84,16 +84,7 @@ impl Tool for Symbols {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let limit = self.limit.saturating_sub(STATUS);
-                let stop = Arc::new(AtomicBool::new(false));
-                let stopped = Arc::clone(&stop);
-                tokio::select! {
-                    biased;
-                    () = invocation.cancelled => {
-                        stop.store(true, Ordering::Relaxed);
-                        Err(Error::Cancelled)
-                    }
-                    output = blocking(move || symbols(&place, &arguments.path, limit, &stopped)) => output,
-                }
+                stoppable(invocation.cancelled, move |stop| symbols(&place, &arguments.path, limit, stop)).await
             };
             finish(result.await, Some(self.limit))
         })
