@@ -476,7 +476,7 @@ impl Driver {
 
     fn summary(&self) -> Summary {
         let counters = self.state.counters();
-        let title = self.state.first_prompt().map(title);
+        let title = self.state.first_prompt().map(stele_core::title);
         Summary {
             title,
             model: self.state.model().map(|model| model.model.clone()),
@@ -846,11 +846,6 @@ pub fn search_text(event: &Event) -> Option<String> {
         _ => return None,
     };
     (!text.is_empty()).then_some(text)
-}
-
-/// The first line of a prompt, at most 80 characters.
-pub(crate) fn title(prompt: &str) -> String {
-    prompt.trim().lines().next().unwrap_or_default().chars().take(80).collect()
 }
 
 impl Agent {

@@ -3,7 +3,6 @@
 use stele_core::{Event, Record, Seq, SessionId, State};
 use stele_store::{Fault, SessionRow, Store};
 
-use crate::driver::title;
 use crate::request::{self, Encoded};
 use crate::{Error, Result};
 
@@ -113,7 +112,7 @@ fn row_differs(row: &SessionRow, state: &State) -> Vec<RowDiffers> {
     let cost = |cost: Option<stele_core::Micros>| shown(cost.map(|cost| cost.0.to_string()));
     let pairs = [
         ("cwd", row.cwd.clone(), started.map(|started| started.cwd.clone()).unwrap_or_default()),
-        ("title", shown(row.title.clone()), shown(state.first_prompt().map(title))),
+        ("title", shown(row.title.clone()), shown(state.first_prompt().map(stele_core::title))),
         ("model", shown(row.model.clone()), shown(state.model().map(|model| model.model.clone()))),
         ("turns", row.turns.to_string(), counters.turns.to_string()),
         ("steps", row.steps.to_string(), counters.steps.to_string()),

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use crate::state::State;
 use crate::surface::SurfaceItem;
-use crate::{Block, Hash, Image, Part, ReadFiles, Replacement, Seq, Shown, ShownFiles, Span, SurfaceReplaced};
+use crate::{
+    Block, CutReason, Hash, Image, ItemRef, JobId, Part, ReadFiles, Replacement, Seq, Shown, ShownFiles, Source, Span,
+    SpanRange, SurfaceReplaced,
+};
 
 /// What an item of the surface tells beside its content.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +21,39 @@ pub(crate) struct Mark {
     pub(crate) shown: Option<(PathBuf, Showing)>,
     /// The folder in which it left the session.
     pub(crate) cwd: Option<PathBuf>,
+    /// What it came from.
+    pub(crate) origin: Origin,
+}
+
+/// What an item of the surface came from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Origin {
+    /// Its turn: an answer, a result, a word of Stele on how the turn goes.
+    #[default]
+    Turn,
+    /// A person.
+    Person,
+    /// What the model has to know whatever turn it was told in: that the folder is another one, that jobs ended.
+    Notice {
+        /// The jobs that it tells of.
+        jobs: Vec<JobId>,
+    },
+}
+
+impl Origin {
+    /// Of a message: what waited without opening a turn by itself is a notice.
+    pub(crate) fn of(source: Source, waiting: Option<&crate::InboxQueued>) -> Self {
+        match (source, waiting) {
+            (Source::Person, _) => Self::Person,
+            (_, Some(queued)) if !queued.wake => Self::Notice { jobs: queued.jobs.iter().map(|job| job.job).collect() },
+            _ => Self::Turn,
+        }
+    }
+
+    /// True for a notice that holds without a turn: jobs that were started in it, or later, nobody has to know then.
+    fn outlasts(&self, first_job: JobId) -> bool {
+        matches!(self, Self::Notice { jobs } if jobs.is_empty() || jobs.iter().any(|job| *job < first_job))
+    }
 }
 
 /// How an item showed a file.
@@ -36,7 +72,7 @@ impl State {
     pub(crate) fn push(&mut self, item: SurfaceItem, mark: Mark) {
         let mark = Mark { seq: self.next_seq.before().unwrap_or_default(), ..mark };
         self.surface_bytes += own_bytes(&item);
-        self.history.surfaced(mark.seq, &item);
+        self.history.surfaced(mark.seq, &item, &mark.origin);
         self.tells(&mark);
         self.surface.push(item);
         self.marks.push(mark);
@@ -66,9 +102,44 @@ impl State {
         }
     }
 
-    /// The records of the surface within a range.
-    pub(crate) fn surface_seqs(&self, first: Seq, last: Seq) -> Vec<Seq> {
-        self.marks.iter().map(|mark| mark.seq).filter(|seq| (first..=last).contains(seq)).collect()
+    /// Where the surface has what leaves it with the last turn: all that came since the turn began, without the notices
+    /// that hold nevertheless. Records on the surface are always in their order.
+    fn undo_runs(&self) -> Vec<&[Mark]> {
+        let Some((first, first_job)) = self.history.last_begin() else { return Vec::new() };
+        let since = self.marks.partition_point(|mark| mark.seq < first);
+        self.marks[since..]
+            .chunk_by(|one, next| one.origin.outlasts(first_job) == next.origin.outlasts(first_job))
+            .filter(|run| run.iter().all(|mark| !mark.origin.outlasts(first_job)))
+            .collect()
+    }
+
+    /// The records that leave the surface with the last turn.
+    pub(crate) fn undo_items(&self) -> Vec<Seq> {
+        self.undo_runs().into_iter().flatten().map(|mark| mark.seq).collect()
+    }
+
+    /// The cut that takes the last turn from the surface; absent when it is not there. What the model was told in it of
+    /// the folder, and of jobs that were started before, stays: taking back the turn changes nothing of that.
+    #[must_use]
+    pub fn undo_cut(&self) -> Option<SurfaceReplaced> {
+        let span = |run: &[Mark]| Some(SpanRange { first: run.first()?.seq, last: run.last()?.seq });
+        let ranges = self.undo_runs().into_iter().filter_map(span);
+        let spans: Vec<Span> = ranges.map(|range| Span { range: Some(range), with: Vec::new() }).collect();
+        (!spans.is_empty()).then_some(SurfaceReplaced { reason: CutReason::Undo, spans })
+    }
+
+    /// The cut that brings back the turn that was taken back last, each record to its place among the notices that had
+    /// stayed; absent when it left nothing on the surface.
+    #[must_use]
+    pub fn redo_cut(&self) -> Option<SurfaceReplaced> {
+        let items = &self.history.undone().last()?.items;
+        let since = self.marks.partition_point(|mark| Some(&mark.seq) < items.first());
+        let stayed: Vec<Seq> = self.marks[since..].iter().map(|mark| mark.seq).collect();
+        let range = stayed.first().zip(stayed.last()).map(|(first, last)| SpanRange { first: *first, last: *last });
+        let mut all: Vec<Seq> = items.iter().copied().chain(stayed).collect();
+        all.sort_unstable();
+        let with = all.into_iter().map(|seq| Replacement::Back(ItemRef { seq })).collect();
+        (!items.is_empty()).then(|| SurfaceReplaced { reason: CutReason::Redo, spans: vec![Span { range, with }] })
     }
 
     /// Replaces spans of the surface: all of them, or none when one does not fit. What follows from the surface (files

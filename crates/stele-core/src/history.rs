@@ -2,23 +2,46 @@
 
 use std::collections::BTreeMap;
 
+use crate::cut::Origin;
 use crate::{
-    FileChange, FileChanged, RedoApplied, Seq, SpanRange, SurfaceItem, TodoItem, ToolErrorClass, ToolResult,
-    UndoApplied,
+    FileChange, FileChanged, JobId, RedoApplied, Seq, SurfaceItem, TodoItem, ToolErrorClass, ToolResult, UndoApplied,
 };
 
-/// Characters of a prompt that name its turn.
+/// Most characters of a title.
 const TITLE: usize = 80;
+
+/// What a prompt is named by in lists: its first line, cut after 80 characters, which an ellipsis tells.
+#[must_use]
+pub fn title(prompt: &str) -> String {
+    let line = prompt.trim().lines().next().unwrap_or_default();
+    match line.char_indices().nth(TITLE) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line.trim_end().to_owned(),
+    }
+}
+
+/// What a turn is named by so far: what is further down goes before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    #[default]
+    Nothing,
+    Notice,
+    Turn,
+    Person,
+}
 
 /// What one turn changed: one entry of the undo list.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnChanges {
     /// The turn, from 1.
     pub turn: u64,
-    /// The first line of its prompt.
+    /// The first line of its prompt, see [`title`].
     pub title: String,
-    /// Its part of the surface; absent when it left nothing there.
-    pub(crate) range: Option<SpanRange>,
+    named: Named,
+    /// Where its part of the surface began; absent when it left nothing there.
+    first: Option<Seq>,
+    /// The number that the first job had which was started in it, or would have had.
+    first_job: JobId,
     /// Its files, by path: from before its first change to after its last one.
     pub files: BTreeMap<String, FileChange>,
     /// Effects that an undo does not reach, in words.
@@ -68,26 +91,37 @@ impl History {
     }
 
     /// A turn opens: what was taken back before cannot be done again.
-    pub(crate) fn begin(&mut self, turn: u64, todo: &[TodoItem]) {
+    pub(crate) fn begin(&mut self, turn: u64, first_job: JobId, todo: &[TodoItem]) {
         self.end();
         self.undone.clear();
-        self.open = Some(TurnChanges { turn, todo: todo.to_vec(), ..TurnChanges::default() });
+        self.open = Some(TurnChanges { turn, first_job, todo: todo.to_vec(), ..TurnChanges::default() });
     }
 
     pub(crate) fn end(&mut self) {
-        self.done.extend(self.open.take().filter(|open| open.range.is_some() || !open.files.is_empty()));
+        self.done.extend(self.open.take().filter(|open| open.first.is_some() || !open.files.is_empty()));
     }
 
     /// An item came to the surface.
-    pub(crate) fn surfaced(&mut self, seq: Seq, item: &SurfaceItem) {
+    pub(crate) fn surfaced(&mut self, seq: Seq, item: &SurfaceItem, origin: &Origin) {
         let Some(open) = &mut self.open else { return };
-        let range = open.range.get_or_insert(SpanRange { first: seq, last: seq });
-        range.last = seq;
-        if let (SurfaceItem::User(parts), true) = (item, open.title.is_empty())
+        open.first.get_or_insert(seq);
+        let named = match origin {
+            Origin::Notice { .. } => Named::Notice,
+            Origin::Turn => Named::Turn,
+            Origin::Person => Named::Person,
+        };
+        if let (SurfaceItem::User(parts), true) = (item, named > open.named)
             && let Some(crate::Part::Text { text }) = parts.first()
         {
-            open.title = text.as_str().trim().lines().next().unwrap_or_default().chars().take(TITLE).collect();
+            open.title = title(text.as_str());
+            open.named = named;
         }
+    }
+
+    /// Where the surface of the last turn began that is over, and the number of its first job.
+    pub(crate) fn last_begin(&self) -> Option<(Seq, JobId)> {
+        let last = self.done.last()?;
+        Some((last.first?, last.first_job))
     }
 
     pub(crate) fn changed(&mut self, changed: &FileChanged) {

@@ -97,7 +97,7 @@ impl JsonSchema for CallId {
 /// A command that runs in the background, a counter of the session from 1, written `j1`, `j2`, …
 ///
 /// Never random and never used twice in a session, since it reaches requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct JobId(pub u64);
 
 impl fmt::Display for JobId {

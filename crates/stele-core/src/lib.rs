@@ -49,7 +49,7 @@ pub use event::*;
 pub use failure::{Failure, FailureCode};
 pub use field::OptionalField;
 pub use hash::{Hash, Hasher};
-pub use history::{History, TurnChanges, Undone};
+pub use history::{History, TurnChanges, Undone, title};
 pub use ids::{CallId, ItemId, JobId, Micros, Millis, Seq, SessionId};
 pub use image::{Image, ImageInput, MediaType};
 pub use json::{parse_lenient, repair_surrogates};

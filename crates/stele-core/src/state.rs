@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cut::{Mark, Showing};
+use crate::cut::{Mark, Origin, Showing};
 use crate::limits::TurnLimits;
 use crate::repeats::Repeats;
 use crate::surface::{CallRecord, SurfaceItem, derive, derive_each};
 use crate::{
     Account, ApprovalOutcome, Block, CallId, Config, Coverage, CutReason, Effects, EndReason, EpochOpened, EpochReason,
-    Event, Failure, FileAction, FileMeta, Header, History, ItemId, ItemRef, JobId, JobMeta, JobStatus, Message, Micros,
-    Millis, Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Replacement,
-    Request, Segment, SegmentDigest, Seq, SessionStarted, Shown, ShownFiles, Source, Span, SpanRange, Stop,
-    SurfaceReplaced, SystemBlock, TodoItem, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
+    Event, Failure, FileAction, FileMeta, Header, History, ItemId, JobId, JobMeta, JobStatus, Message, Micros, Millis,
+    Mode, ModelSet, PrefaceBlock, Price, Producer, PromptDigest, ReadFiles, ReadMeta, Record, Request, Segment,
+    SegmentDigest, Seq, SessionStarted, Shown, ShownFiles, Source, Stop, SystemBlock, TodoItem, ToolErrorClass,
+    ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
 
 /// The state of a session after some prefix of its log.
@@ -287,7 +287,7 @@ impl State {
             Event::InboxRemoved(removed) => self.inbox.retain(|waiting| waiting.queued.item != removed.item),
             Event::TurnStarted(started) => {
                 self.counters.turns += 1;
-                self.history.begin(self.counters.turns, &self.todo);
+                self.history.begin(self.counters.turns, self.next_job(), &self.todo);
                 self.set_aside.clear();
                 self.turn = Some(Turn {
                     number: self.counters.turns,
@@ -310,13 +310,15 @@ impl State {
             Event::StepStarted(_) => self.start_step(),
             Event::StepEnded(_) => self.end_step(),
             Event::UserMessage(message) => {
-                self.inbox.retain(|waiting| Some(waiting.queued.item) != message.item);
+                let waiting = self.inbox.iter().position(|waiting| Some(waiting.queued.item) == message.item);
+                let waiting = waiting.and_then(|at| self.inbox.remove(at)).map(|waiting| waiting.queued);
+                let origin = Origin::of(message.source, waiting.as_ref());
                 if let Some(turn) = &mut self.turn {
                     turn.unanswered = true;
                     turn.begun = true;
                     turn.warned_of_repeats |= message.source == Source::System && message.item.is_none();
                 }
-                self.push(SurfaceItem::User(message.content.clone()), Mark::default());
+                self.push(SurfaceItem::User(message.content.clone()), Mark { origin, ..Mark::default() });
             }
             Event::AssistantMessage(message) => self.answer(message),
             Event::ToolResult(result) => self.result(result),
@@ -401,9 +403,8 @@ impl State {
             }
             Event::FileChanged(changed) => self.history.changed(changed),
             Event::UndoApplied(applied) => {
-                let range = self.history.done().last().and_then(|last| last.range);
-                let items = range.map(|range| self.surface_seqs(range.first, range.last));
-                self.history.undo(applied, &self.todo, items.unwrap_or_default());
+                let items = self.undo_items();
+                self.history.undo(applied, &self.todo, items);
             }
             Event::RedoApplied(applied) => self.history.redo(applied),
         }
@@ -755,27 +756,6 @@ impl State {
         &self.history
     }
 
-    /// The cut that takes the last turn from the surface; absent when it is not there.
-    #[must_use]
-    pub fn undo_cut(&self) -> Option<SurfaceReplaced> {
-        let range = self.history.done().last()?.range?;
-        let items = self.surface_seqs(range.first, range.last);
-        let range = SpanRange { first: *items.first()?, last: *items.last()? };
-        let spans = vec![Span { range: Some(range), with: Vec::new() }];
-        Some(SurfaceReplaced { reason: CutReason::Undo, spans })
-    }
-
-    /// The cut that brings back the turn that was taken back last; absent when it left nothing on the surface.
-    #[must_use]
-    pub fn redo_cut(&self) -> Option<SurfaceReplaced> {
-        let undone = self.history.undone().last()?;
-        let with: Vec<Replacement> = undone.items.iter().map(|seq| Replacement::Back(ItemRef { seq: *seq })).collect();
-        if with.is_empty() {
-            return None;
-        }
-        Some(SurfaceReplaced { reason: CutReason::Redo, spans: vec![Span { range: None, with }] })
-    }
-
     /// Tokens reported so far.
     #[must_use]
     pub fn usage(&self) -> &Usage {
@@ -815,8 +795,8 @@ impl State {
     /// The first text that came from a person; what a list of sessions shows.
     #[must_use]
     pub fn first_prompt(&self) -> Option<&str> {
-        let first = self.surface.iter().find_map(|item| match item {
-            SurfaceItem::User(parts) => parts.first(),
+        let first = self.surface.iter().zip(&self.marks).find_map(|(item, mark)| match (item, &mark.origin) {
+            (SurfaceItem::User(parts), Origin::Person) => parts.first(),
             _ => None,
         });
         first.map(|crate::Part::Text { text }| text.as_str())

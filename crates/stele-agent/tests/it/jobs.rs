@@ -1,8 +1,8 @@
 //! Commands in the background, and the folder that commands leave the session in.
 
 use serde_json::json;
-use stele_agent::{Notice, OpenPolicy, Until};
-use stele_core::{EndReason, Event, JobStatus, Source, Wire};
+use stele_agent::{ChangedSince, Driver, Notice, OpenPolicy, Opening, Place, Until};
+use stele_core::{By, EndReason, Event, JobStatus, Source, Wire};
 use stele_testkit::{Behaviour, ParsedRequest, Say, Script};
 use tokio::sync::mpsc;
 
@@ -64,6 +64,47 @@ async fn a_job_that_ends_between_turns_wakes_nobody_and_is_told_with_the_next_pr
     assert_eq!(ask(&mut driver, "and?").await, EndReason::Completed);
     let last = prompt_items(&stage.requests()[2]);
     assert!(last[last.len() - 2].contains("job-notice") || last[last.len() - 1].contains("job-notice"), "{last:?}");
+}
+
+#[tokio::test]
+async fn what_became_of_folder_and_jobs_is_known_after_an_undo_and_stands_in_its_place_after_a_redo() {
+    let script = Script::new([
+        Say::call("bash", &json!({"command": "sleep 300", "background": true, "description": "Serve"})),
+        Say::text("It runs."),
+        Say::text("Moved."),
+        Say::text("I see."),
+    ]);
+    let stage = Stage::new(Wire::AnthropicMessages, script);
+    let mut driver = stage.create();
+    ask(&mut driver, "first").await;
+    let session = driver.session().clone();
+    drop(driver);
+    let other = tempfile::tempdir().unwrap();
+    let folder = other.path().canonicalize().unwrap();
+    let opening = Opening { place: Place::MovedTo(folder), ..Opening::default() };
+    let mut driver = Driver::open_with(&stage.agent(), &session, OpenPolicy::Close, &opening).unwrap();
+    ask(&mut driver, "second").await;
+    let whole = driver.state().messages(0);
+    let by = || By::person("test");
+    assert_eq!(driver.undo(by(), ChangedSince::Leave).unwrap().title, "second");
+    assert_eq!(driver.redo(by(), ChangedSince::Leave).unwrap().title, "second");
+    assert_eq!(driver.state().messages(0), whole);
+    driver.undo(by(), ChangedSince::Leave).unwrap();
+    drop(driver);
+
+    let mut driver = stage.open(&session, OpenPolicy::Close);
+    ask(&mut driver, "third").await;
+    let last = prompt_items(stage.requests().last().unwrap()).join("\n");
+    assert_eq!((last.matches("folder-notice>").count(), last.matches("job-notice>").count()), (2, 2), "{last}");
+    assert!(last.contains("j1 (Serve)") && !last.contains("second") && !last.contains("Moved."), "{last}");
+    // Without the turn that began the job nobody has to know of it; where the session is still holds.
+    driver.undo(by(), ChangedSince::Leave).unwrap();
+    driver.undo(by(), ChangedSince::Leave).unwrap();
+    let left = format!("{:?}", driver.state().messages(0));
+    assert!(left.contains("folder-notice") && !left.contains("job-notice"), "{left}");
+    assert_eq!(driver.state().first_prompt(), None);
+    drop(driver);
+    assert!(stele_agent::verify(&stage.store(), &session).unwrap().is_clean());
 }
 
 #[tokio::test]

@@ -104,6 +104,29 @@ fn a_session_whose_folder_is_there_is_moved_only_when_somebody_says_so() {
 }
 
 #[test]
+fn where_the_session_works_is_still_known_after_the_turn_that_told_it_was_taken_back() {
+    let place = Place::new();
+    let server = server(Script::new([Say::text("One."), Say::text("Two."), Say::text("Three.")]));
+    let (id, _) = worked(&place, &server);
+    let other = place.path().canonicalize().unwrap().join("other");
+    std::fs::create_dir(&other).unwrap();
+    let long = "second ".repeat(20);
+    let done = inside(&other, place.with(&server, ["run", "--resume", &id, "--move", &long]));
+    assert_eq!(done.code, 0, "{done:?}");
+    let listed = inside(&other, place.stele(["undo", &id, "--list", "--json"]));
+    let titles: Vec<Value> = listed.lines().iter().map(|turn| turn["title"].clone()).collect();
+    assert_eq!(titles, [json!("first"), json!(format!("{}…", long[..80].trim_end()))], "{listed:?}");
+    let done = inside(&other, place.stele(["undo", &id]));
+    assert!(done.code == 0 && done.out.contains("took back turn 2: second second"), "{done:?}");
+    let done = inside(&other, place.with(&server, ["run", "--resume", &id, "third"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    let body = server.requests()[2].json().to_string();
+    assert!(body.contains(&format!("This session's folder is now {}", other.display())), "{body}");
+    assert!(!body.contains("second"), "{body}");
+    place.assert_clean();
+}
+
+#[test]
 fn a_link_in_the_old_place_leads_to_the_new_one() {
     let place = Place::new();
     let server = server(Script::new([Say::text("One."), Say::text("Two.")]));

@@ -6,8 +6,8 @@ use std::path::Path;
 use proptest::prelude::*;
 use stele_core::{
     Action, Block, CallId, CallStage, CutReason, Effects, EndReason, EpochReason, Event, Failure, FailureCode,
-    FileAction, FileMeta, Hash, Image, ItemRef, Message, Phase, ReadMeta, Replacement, RequestFailed, ResultMeta, Seq,
-    Span, SpanRange, State, SurfaceReplaced, Target, ToolResult, TurnCancel, UserBlock, close, owed,
+    FileAction, FileMeta, Hash, Image, ItemRef, JobId, Message, Phase, ReadMeta, Replacement, RequestFailed,
+    ResultMeta, Seq, Span, SpanRange, State, SurfaceReplaced, Target, ToolResult, TurnCancel, UserBlock, close, owed,
 };
 
 use crate::derive::assert_acceptable;
@@ -27,12 +27,14 @@ fn recorded(seed: u64, prompts: usize) -> Run {
 #[derive(Clone, Copy, Debug)]
 enum Move {
     Prompt,
+    Notice,
     Undo,
     Redo,
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let one = prop_oneof![3 => Just(Move::Prompt), 2 => Just(Move::Undo), 2 => Just(Move::Redo)];
+    let one =
+        prop_oneof![3 => Just(Move::Prompt), 2 => Just(Move::Notice), 2 => Just(Move::Undo), 2 => Just(Move::Redo)];
     proptest::collection::vec(one, 1..8)
 }
 
@@ -41,6 +43,7 @@ fn moved(seed: u64, moves: &[Move]) -> Run {
     for (n, one) in moves.iter().enumerate() {
         match one {
             Move::Prompt => run.prompt(&format!("prompt {n} of several"), Target::NextTurn),
+            Move::Notice => run.notice(&format!("notice {n}"), None),
             Move::Undo => drop(run.undo()),
             Move::Redo => drop(run.redo()),
         }
@@ -168,6 +171,45 @@ proptest! {
         prop_assume!(!repaired(&run));
         let straight = recorded(seed, turns - 1).state.messages(0);
         prop_assert!(run.state.messages(0).starts_with(&straight));
+    }
+
+    #[test]
+    fn notices_outlast_their_turns_and_stand_where_they_stood_after_a_redo(
+        seed: u64, turns in proptest::collection::vec((0_usize..3, proptest::option::of(0_usize..40)), 1..4)
+    ) {
+        let world = World { seed };
+        let mut run = Run::new();
+        let mut told = Vec::new();
+        for (n, (before, within)) in turns.iter().enumerate() {
+            for m in 0..*before {
+                told.push(format!("notice {n}.{m}"));
+                run.notice(&told[told.len() - 1], None);
+            }
+            run.prompt(&format!("prompt {n}"), Target::NextTurn);
+            for _ in 0..within.unwrap_or_default() {
+                run.step(world);
+            }
+            if within.is_some() {
+                told.push(format!("notice {n} within"));
+                run.notice(&told[told.len() - 1], None);
+            }
+            run.drive(world);
+        }
+        // One that came too late for the last turn waits for the next.
+        run.prompt("the last", Target::NextTurn);
+        run.drive(world);
+        let mut before = Vec::new();
+        while !run.state.history().done().is_empty() {
+            before.push((run.state.messages(0), run.state.prompt_bytes()));
+            run.undo();
+            let left = texts(&run.state.messages(0));
+            prop_assert_eq!(left.iter().filter(|text| text.starts_with("notice")).count(), told.len());
+        }
+        prop_assert_eq!(texts(&run.state.messages(0)), told);
+        for before in before.iter().rev() {
+            run.redo();
+            prop_assert_eq!(&(run.state.messages(0), run.state.prompt_bytes()), before);
+        }
     }
 
     #[test]
@@ -302,6 +344,19 @@ proptest! {
     }
 }
 
+/// What users say in a request.
+fn texts(messages: &[Message]) -> Vec<String> {
+    let users = messages.iter().filter_map(|message| match message {
+        Message::User(blocks) => Some(blocks),
+        Message::Assistant(_) => None,
+    });
+    let said = users.flatten().filter_map(|block| match block {
+        UserBlock::Text(text) => Some(text.to_string()),
+        UserBlock::Result { .. } => None,
+    });
+    said.collect()
+}
+
 /// The images that a request shows.
 fn images(messages: &[Message]) -> Vec<&Image> {
     let users = messages.iter().filter_map(|message| match message {
@@ -413,6 +468,43 @@ fn what_was_shown_of_a_file_is_known_while_it_is_on_the_surface() {
     let span = Span { range: Some(SpanRange { first, last: first }), with: Vec::new() };
     run.append(SurfaceReplaced { reason: CutReason::Undo, spans: vec![span] });
     assert_eq!(shown(&run), None);
+}
+
+/// Answers what is asked, without a call.
+fn turn(run: &mut Run, prompt: &str) {
+    run.prompt(prompt, Target::NextTurn);
+    run.drive_to_request();
+    run.answer_with(vec![Block::Text { text: "done".into(), native: None }]);
+    run.drive(World { seed: 1 });
+}
+
+#[test]
+fn what_is_told_of_a_job_stays_as_long_as_the_job_was_begun() {
+    let mut run = Run::new();
+    turn(&mut run, "first");
+    // The first turn began job 1; its end is told in the second one, that of job 2 as well.
+    run.notice("j1 ended", Some(JobId(1)));
+    turn(&mut run, "second");
+    run.prompt("third", Target::NextTurn);
+    run.drive_to_request();
+    run.notice("j2 ended", Some(JobId(2)));
+    run.answer_with(vec![Block::Call { call: CallId(1), native: None }]);
+    run.drive_to_request();
+    run.answer_with(vec![Block::Text { text: "done".into(), native: None }]);
+    run.drive(World { seed: 1 });
+    assert_eq!(texts(&run.state.messages(0)), ["first", "j1 ended", "second", "third", "j2 ended"]);
+    let names: Vec<&str> = run.state.history().done().iter().map(|turn| turn.title.as_str()).collect();
+    assert_eq!(names, ["first", "second", "third"]);
+    run.undo();
+    assert_eq!(texts(&run.state.messages(0)), ["first", "j1 ended", "second"], "job 2 was begun in the third turn");
+    run.undo();
+    assert_eq!(texts(&run.state.messages(0)), ["first", "j1 ended"]);
+    run.undo();
+    assert_eq!(run.state.surface_len(), 0);
+    for _ in 0..3 {
+        run.redo();
+    }
+    assert_eq!(texts(&run.state.messages(0)), ["first", "j1 ended", "second", "third", "j2 ended"]);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use stele_core::limits::TurnLimits;
 use stele_core::{
     Action, ApprovalDecided, ApprovalOutcome, AssistantMessage, Block, BodyDigest, By, CacheMarks, CallId, Config,
-    Effects, EpochOpened, Event, Failure, FailureCode, Hash, Image, ImageInput, InboxQueued, MediaType, Message,
-    Millis, Parameters, Part, Producer, PromptDigest, Purpose, Record, RedoApplied, RequestFailed, RequestRetried,
-    RequestSent, Segment, Source, State, Stop, Target, Text, ToolCalled, ToolGated, ToolResult, ToolStarted,
-    UndoApplied, Usage, Verdict, Wire, Zone, owed, partial_answer,
+    Effects, EpochOpened, Event, Failure, FailureCode, Hash, Image, ImageInput, InboxQueued, JobId, JobMeta, JobStatus,
+    MediaType, Message, Millis, Parameters, Part, Producer, PromptDigest, Purpose, Record, RedoApplied, RequestFailed,
+    RequestRetried, RequestSent, Segment, Source, State, Stop, Target, Text, ToolCalled, ToolGated, ToolResult,
+    ToolStarted, UndoApplied, Usage, Verdict, Wire, Zone, owed, partial_answer,
 };
 
 /// Decides how everything ends, from a seed and the ids involved.
@@ -90,6 +90,20 @@ impl Run {
             limits: TurnLimits::default(),
             wake: true,
             jobs: Vec::new(),
+        });
+    }
+
+    /// Something that the model is to know, and that wakes nobody: of a job, or of the folder.
+    pub fn notice(&mut self, text: &str, job: Option<JobId>) {
+        let jobs = job.map(|job| JobMeta { job, title: "job".into(), status: JobStatus::Lost });
+        self.append(InboxQueued {
+            item: self.state.next_item(),
+            source: if job.is_some() { Source::Job } else { Source::System },
+            target: Target::NextStep,
+            content: vec![Part::text(text)],
+            limits: TurnLimits::default(),
+            wake: false,
+            jobs: jobs.into_iter().collect(),
         });
     }
 
