@@ -280,6 +280,10 @@ impl Driver {
             while let Ok(command) = commands.try_recv() {
                 self.command(command)?;
             }
+            // What has come in meanwhile is known before the next request is built.
+            while let Ok(update) = self.updates.1.try_recv() {
+                self.take(update)?;
+            }
             let effects = self.settle()?;
             if self.reconcile(effects)? {
                 continue;

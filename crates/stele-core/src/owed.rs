@@ -141,9 +141,10 @@ fn between_steps(state: &State, turn: &Turn) -> Vec<Action> {
     let opens = |waiting: &&Waiting| !turn.begun && waiting.queued.wake;
     let opening = state.inbox.iter().find(opens).map(|waiting| waiting.queued.item);
     let joins = |waiting: &&Waiting| waiting.queued.target == Target::NextStep || Some(waiting.queued.item) == opening;
-    let items: Vec<_> = state.inbox.iter().filter(joins).map(|waiting| waiting.queued.item).collect();
-    if !items.is_empty() {
-        return append(InboxClaimed { items });
+    let items: Vec<&Waiting> = state.inbox.iter().filter(joins).collect();
+    // A notice alone brings no request: it joins one that is owed anyway, or waits for the next turn.
+    if items.iter().any(|waiting| turn.unanswered || waiting.queued.wake) {
+        return append(InboxClaimed { items: items.into_iter().map(|waiting| waiting.queued.item).collect() });
     }
     if !turn.unanswered {
         return append(TurnEnded { reason: EndReason::Completed });

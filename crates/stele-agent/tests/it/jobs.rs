@@ -1,8 +1,15 @@
 //! Commands in the background, and the folder that commands leave the session in.
 
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
 use serde_json::json;
+use serde_json::value::RawValue;
 use stele_agent::{ChangedSince, Driver, Notice, OpenPolicy, Opening, Place, Until};
-use stele_core::{By, EndReason, Event, JobStatus, Source, Wire};
+use stele_core::{
+    By, CallCard, CardKind, Effects, EndReason, Event, Invocation, JobId, JobMeta, JobNotice, JobStatus, ResultCard,
+    ResultMeta, Source, Subject, Tool, ToolError, ToolOutput, ToolSpec, Wire,
+};
 use stele_testkit::{Behaviour, ParsedRequest, Say, Script};
 use tokio::sync::mpsc;
 
@@ -64,6 +71,113 @@ async fn a_job_that_ends_between_turns_wakes_nobody_and_is_told_with_the_next_pr
     assert_eq!(ask(&mut driver, "and?").await, EndReason::Completed);
     let last = prompt_items(&stage.requests()[2]);
     assert!(last[last.len() - 2].contains("job-notice") || last[last.len() - 1].contains("job-notice"), "{last:?}");
+}
+
+#[tokio::test]
+async fn a_job_that_ends_during_the_last_answer_costs_no_request_and_is_told_with_the_next_prompt() {
+    let (told, wait) = std::sync::mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let work = tempfile::tempdir().unwrap();
+    let gate = work.path().join("gate");
+    let opened = gate.clone();
+    let command = format!("until [ -e {} ]; do sleep 0.01; done", gate.display());
+    let behaviour = Behaviour::answering(move |request: &ParsedRequest| match request.answers() {
+        0 => Say::call("bash", &json!({"command": command, "background": true})).into(),
+        1 => {
+            // The job ends, and its end is logged, while this answer is on its way.
+            std::fs::write(&opened, "").unwrap();
+            wait.lock().unwrap().recv().unwrap();
+            Say::text("The answer.").into()
+        }
+        _ => Say::text("I see.").into(),
+    });
+    let stage = Stage::new(Wire::AnthropicMessages, behaviour);
+    let mut driver = stage.create();
+    let mut notices = driver.subscribe();
+    let until_told = async {
+        while let Ok(notice) = notices.recv().await {
+            if let Notice::Event(logged) = notice
+                && matches!(&logged.record.event, Event::InboxQueued(queued) if queued.source == Source::Job)
+            {
+                break;
+            }
+        }
+        told.send(()).unwrap();
+    };
+    let (_, ended) = tokio::join!(until_told, ask(&mut driver, "run it"));
+    assert_eq!(ended, EndReason::Completed);
+    assert_eq!((stage.requests().len(), driver.state().last_text().as_str()), (2, "The answer."));
+
+    ask(&mut driver, "and?").await;
+    assert_eq!(stage.requests().len(), 3);
+    let last = prompt_items(&stage.requests()[2]);
+    assert!(last[last.len() - 2].contains("job-notice") && last[last.len() - 1].contains("and?"), "{last:?}");
+    let titles: Vec<&str> = driver.state().history().done().iter().map(|turn| turn.title.as_str()).collect();
+    assert_eq!(titles, ["run it", "and?"]);
+    let session = driver.session().clone();
+    drop(driver);
+    assert!(stele_agent::verify(&stage.store(), &session).unwrap().is_clean());
+}
+
+/// Gives the test what a call may tell its session with.
+struct Telling {
+    spec: ToolSpec,
+    give: mpsc::UnboundedSender<Arc<dyn Fn(JobNotice) + Send + Sync>>,
+}
+
+impl Tool for Telling {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn effects(&self) -> Effects {
+        Effects::None
+    }
+
+    fn parallel(&self, _: &str) -> bool {
+        false
+    }
+
+    fn subjects(&self, _: &str) -> Result<Vec<Subject>, ToolError> {
+        Ok(Vec::new())
+    }
+
+    fn call_card(&self, _: &str, _: &Path) -> CallCard {
+        CallCard::Generic { title: "tell".into(), kind: CardKind::Other, locations: Vec::new() }
+    }
+
+    fn result_card(&self, _: &str, content: &str, _: &ResultMeta) -> ResultCard {
+        ResultCard::Generic { content: content.into() }
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation<'a>) -> stele_core::Future<'a, ToolOutput> {
+        self.give.send(invocation.session.notify).unwrap();
+        Box::pin(async { ToolOutput::text("told") })
+    }
+}
+
+#[tokio::test]
+async fn what_has_come_is_known_before_a_request_is_built() {
+    let script = Script::new([Say::call("tell", &json!({})), Say::text("Done."), Say::text("I see.")]);
+    let stage = Stage::new(Wire::OpenaiChat, script);
+    let (give, mut given) = mpsc::unbounded_channel();
+    let spec = ToolSpec {
+        group: 9,
+        name: "tell".into(),
+        description: "Tells.".into(),
+        parameters: RawValue::from_string(r#"{"type":"object","properties":{}}"#.into()).unwrap(),
+        guidance: String::new(),
+    };
+    let agent = stage.agent_with(|options| options.tools.push(Arc::new(Telling { spec, give })));
+    let mut driver = Driver::create(&agent, &stage.start()).unwrap();
+    ask(&mut driver, "go").await;
+    let notify = given.recv().await.unwrap();
+    let job = JobMeta { job: JobId(1), title: "job".into(), status: JobStatus::Stopped };
+    notify(JobNotice { job, text: "<job-notice>\nj1 ended\n</job-notice>".into() });
+    ask(&mut driver, "and?").await;
+    let requests = stage.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(prompt_items(&requests[2]).iter().any(|item| item.contains("job-notice")));
 }
 
 #[tokio::test]

@@ -6,8 +6,9 @@ use std::path::Path;
 use proptest::prelude::*;
 use stele_core::{
     Action, Block, CallId, CallStage, CutReason, Effects, EndReason, EpochReason, Event, Failure, FailureCode,
-    FileAction, FileMeta, Hash, Image, ItemRef, JobId, Message, Phase, ReadMeta, Replacement, RequestFailed,
-    ResultMeta, Seq, Span, SpanRange, State, SurfaceReplaced, Target, ToolResult, TurnCancel, UserBlock, close, owed,
+    FileAction, FileMeta, Hash, Image, InboxRemoved, ItemRef, JobId, Message, Phase, ReadMeta, RemovedWhy, Replacement,
+    RequestFailed, ResultMeta, Seq, Span, SpanRange, State, SurfaceReplaced, Target, ToolResult, TurnCancel, UserBlock,
+    close, owed,
 };
 
 use crate::derive::assert_acceptable;
@@ -505,6 +506,46 @@ fn what_is_told_of_a_job_stays_as_long_as_the_job_was_begun() {
         run.redo();
     }
     assert_eq!(texts(&run.state.messages(0)), ["first", "j1 ended", "second", "third", "j2 ended"]);
+}
+
+#[test]
+fn a_notice_joins_a_step_that_comes_anyway_and_brings_none() {
+    let mut run = Run::new();
+    run.prompt("first", Target::NextTurn);
+    run.drive_to_request();
+    run.notice("for the next step", None);
+    run.answer_with(vec![Block::Call { call: CallId(1), native: None }]);
+    run.drive_to_request();
+    assert_eq!(texts(&run.state.messages(0)), ["first", "for the next step"]);
+    run.notice("for the next prompt", None);
+    run.answer_with(vec![Block::Text { text: "done".into(), native: None }]);
+    run.drive(World { seed: 1 });
+    assert_eq!(run.state.last_end(), Some(&EndReason::Completed));
+    assert_eq!(run.state.counters().attempts, 2);
+    assert_eq!(run.state.last_text(), "done");
+    run.prompt("second", Target::NextTurn);
+    run.drive_to_request();
+    assert_eq!(texts(&run.state.messages(0)), ["first", "for the next step", "for the next prompt", "second"]);
+    // A word of a person does bring a step, and the notice comes with it.
+    run.notice("with the steering", None);
+    run.prompt("mind this", Target::NextStep);
+    run.answer_with(vec![Block::Text { text: "done".into(), native: None }]);
+    run.drive_to_request();
+    assert_eq!(texts(&run.state.messages(0))[4..], ["with the steering", "mind this"]);
+}
+
+#[test]
+fn a_turn_that_lost_its_prompt_ends_and_its_notices_wait() {
+    let mut run = Run::new();
+    run.prompt("never mind", Target::NextTurn);
+    run.notice("later", None);
+    run.step(World { seed: 1 });
+    assert!(run.state.turn().is_some());
+    let item = run.state.inbox().next().unwrap().queued.item;
+    run.append(InboxRemoved { item, why: RemovedWhy::Cancelled });
+    run.drive(World { seed: 1 });
+    assert_eq!(run.state.last_end(), Some(&EndReason::Completed));
+    assert_eq!((run.state.counters().attempts, run.state.inbox().count()), (0, 1));
 }
 
 #[test]
