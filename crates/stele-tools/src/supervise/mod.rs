@@ -7,7 +7,11 @@
 //!
 //! The shell itself dies with the supervisor, by a parent-death signal (`prctl(2)`,
 //! `PR_SET_PDEATHSIG`), for the case that somebody kills the supervisor too. The agent's death is
-//! *not* told by such a signal, since that fires when the thread that started the supervisor ends.
+//! *not* told by such a signal, since that fires when the thread that started the supervisor ends:
+//! it only wakes a supervisor that somebody suspended, so that it sees its life line.
+//!
+//! What a command starts is known by a mark, should its supervisor be lost: a variable, and a limit
+//! that limits nothing, which neither another environment nor another session takes off ([`limit`]).
 //!
 //! Outside Linux there is no such reaper: there only the command's process group is followed.
 
@@ -37,9 +41,11 @@ pub(crate) use watch::{Event, Reach, watch, watch_child};
 /// that a command may run `stele`.
 pub(crate) const MARK: &str = "_STELE_COMMAND";
 /// How long what is left of a command is killed whose supervisor is lost.
-const SWEEPING: Duration = Duration::from_secs(3);
+pub(crate) const SWEEPING: Duration = Duration::from_millis(250);
 /// Between two looks at it.
-const SWEEP_LOOK: Duration = Duration::from_millis(10);
+const SWEEP_LOOK: Duration = Duration::from_millis(5);
+/// Looks in a row that find nothing until nothing is there: one that forks and ends may slip through a single one.
+const SWEEP_LOOKS: usize = 2;
 
 /// The first argument of [`supervise`]: watch a command.
 pub(crate) const WATCH: &str = "watch";
@@ -50,8 +56,8 @@ const LAUNCH: &str = "launch";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub(crate) enum Report {
-    /// The command runs in this process group.
-    Started { group: i32 },
+    /// The command runs in this process group; `marked` when everything it starts can be found by its limit.
+    Started { group: i32, marked: bool },
     /// The command could not be started.
     Failed { message: String },
     /// The command ended by itself.
@@ -81,6 +87,11 @@ pub(crate) struct After {
 pub(crate) struct Left {
     /// True when something does, also when it could not be named.
     pub(crate) any: bool,
+    /// How many, as far as they were found.
+    pub(crate) total: usize,
+    /// The process groups they are in.
+    pub(crate) groups: Vec<i32>,
+    /// The first few of them.
     pub(crate) processes: Vec<Process>,
 }
 
@@ -133,6 +144,9 @@ fn supervise_command(count: usize, command: &OsStr) -> ExitCode {
     let _ = rustix::process::setsid();
     // Without it the command can only end its supervisor, which the agent notices.
     let _ = stay();
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::CONT));
+    let marked = std::env::var(MARK).is_ok_and(|mark| limit(&mark).is_some());
     let reach = reap();
     let report = |report: &Report| {
         let mut line = serde_json::to_vec(report).unwrap_or_default();
@@ -157,7 +171,7 @@ fn supervise_command(count: usize, command: &OsStr) -> ExitCode {
         }
     };
     let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return ExitCode::FAILURE };
-    report(&Report::Started { group: group.as_raw_nonzero().get() });
+    report(&Report::Started { group: group.as_raw_nonzero().get(), marked });
 
     let (events, incoming) = mpsc::channel();
     let life_line = events.clone();
@@ -203,17 +217,37 @@ fn stay() -> Option<()> {
     Some(())
 }
 
+/// Makes a command's mark this process' soft limit of real-time computing (`RLIMIT_RTTIME`, `getrlimit(2)`), in
+/// microseconds: so many that it never matters. All that descends from here has it, and `/proc/PID/limits` shows it to
+/// anybody; only who sets that very limit loses it.
+#[cfg(target_os = "linux")]
+fn limit(mark: &str) -> Option<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let maximum = getrlimit(Resource::Rttime).maximum;
+    let marked = Rlimit { current: Some(mark.parse().ok()?), maximum };
+    setrlimit(Resource::Rttime, marked).ok()
+}
+
+/// Elsewhere no process can be found by its limits.
+#[cfg(not(target_os = "linux"))]
+fn limit(_: &str) -> Option<()> {
+    None
+}
+
 /// Kills what is left of a command whose supervisor is lost or hangs, as long as something is; gives what could not be
-/// killed.
-pub(crate) fn sweep(session: i32, mark: &OsStr) -> Left {
+/// killed. The supervisor is left alive: as long as it is there, what the command starts falls to it and is found.
+pub(crate) fn sweep(supervisor: i32, mark: &str) -> Left {
     let deadline = Instant::now() + SWEEPING;
+    let own = rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get());
+    let mut quiet = 0;
     loop {
-        let rows = processes::abandoned(session, mark);
-        if rows.is_empty() || Instant::now() >= deadline {
-            let processes = rows.into_iter().map(|row| row.process).take(watch::NAMED).collect::<Vec<_>>();
-            return Left { any: !processes.is_empty(), processes };
+        let rows = processes::abandoned(supervisor, mark);
+        quiet = if rows.is_empty() { quiet + 1 } else { 0 };
+        if quiet == SWEEP_LOOKS || Instant::now() >= deadline {
+            return processes::left(rows);
         }
-        rows.iter().for_each(|row| row.signal(Signal::KILL));
+        processes::signal(&rows, |row| row.process.group == supervisor || row.session == own, Signal::KILL);
         thread::sleep(SWEEP_LOOK);
     }
 }
