@@ -16,13 +16,14 @@ use stele_core::Future;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::output::Output;
 use crate::error::{Error, Result};
 use crate::supervise::{
-    After, Asked, BASH_ENV, Control, Ending, Event, Left, MARK, Reach, Report, SWEEPING, WATCH, direct, sweep, watch,
-    watch_child,
+    After, Asked, BASH_ENV, Control, Ending, Event, Left, MARK, MARKS, Reach, Report, SWEEPING, WATCH, direct, sweep,
+    watch, watch_child,
 };
 
 /// From TERM to KILL when the time is up.
@@ -187,14 +188,13 @@ fn kill_group(group: i32) -> Left {
     Left { any: !gone(killed) && !gone(rustix::process::test_kill_process_group(group)), ..Left::default() }
 }
 
-/// A mark that no other command has: a number of 19 digits, drawn by chance, process, time and count. As a limit in
-/// microseconds it is more than 100,000 years.
+/// A mark that no other command has: a number of 19 digits, drawn by chance, process, time and count.
 fn new_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let drawn =
         RandomState::new().hash_one((std::process::id(), since.as_nanos(), COUNT.fetch_add(1, Ordering::Relaxed)));
-    (drawn >> 2 | 1 << 62).to_string()
+    (drawn >> 2 | MARKS).to_string()
 }
 
 /// A command that was started.
@@ -211,6 +211,8 @@ struct Supervisor {
     /// Its number, which is that of its session.
     number: Option<Pid>,
     mark: String,
+    /// Ends with the thread that kills what is left in its place, where there is one.
+    swept: Option<oneshot::Receiver<()>>,
 }
 
 /// The way to whoever watches the command. Dropping it says that the agent is gone.
@@ -280,7 +282,7 @@ impl Running {
             }
         });
         let number = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let supervisor = Some(Supervisor { child, number, mark });
+        let supervisor = Some(Supervisor { child, number, mark, swept: None });
         Ok(Self { output, reports, controls: Controls::Process(stdin), supervisor })
     }
 
@@ -339,17 +341,20 @@ impl Running {
     /// The last resort where no supervisor answers: everything of the command is killed, and then it.
     async fn sweep(&mut self, group: i32) -> Left {
         let Some(supervisor) = &mut self.supervisor else { return kill_group(group) };
-        let left = match supervisor.number.filter(|_| cfg!(target_os = "linux")) {
-            Some(number) => {
-                let (number, mark) = (number.as_raw_nonzero().get(), supervisor.mark.clone());
-                // While it was not waited for, its number and its session's are nobody else's.
-                let swept = tokio::task::spawn_blocking(move || sweep(number, &mark)).await;
-                swept.unwrap_or_else(|_| kill_group(group))
-            }
-            None => kill_group(group),
+        let Some(number) = supervisor.number.filter(|_| cfg!(target_os = "linux")) else {
+            let _ = supervisor.child.start_kill();
+            return kill_group(group);
         };
-        let _ = supervisor.child.start_kill();
-        left
+        let mark = supervisor.mark.clone();
+        let (tell, told) = oneshot::channel();
+        let (end, ended) = oneshot::channel::<()>();
+        thread::spawn(move || {
+            sweep(number, &mark, |left| drop(tell.send(left)));
+            drop(end);
+        });
+        // While it was not waited for, its number and its session's are nobody else's.
+        supervisor.swept = Some(ended);
+        told.await.unwrap_or_else(|_| kill_group(group))
     }
 
     /// Reads what the command had printed when it ended. Where something still holds the pipe its
@@ -382,6 +387,9 @@ impl Running {
             while matches!(this.output.read(&mut buffer).await, Ok(count) if count > 0) {}
             while this.reports.recv().await.is_some() {}
             if let Some(supervisor) = &mut this.supervisor {
+                if let Some(swept) = supervisor.swept.take() {
+                    let _ = swept.await;
+                }
                 let _ = supervisor.child.wait().await;
             }
             drop(this);

@@ -40,10 +40,14 @@ pub(crate) use watch::{Event, Reach, watch, watch_child};
 /// The variable by which a command's processes are known, wherever they went. It has not the prefix of a setting, so
 /// that a command may run `stele`.
 pub(crate) const MARK: &str = "_STELE_COMMAND";
+/// The least number that is a mark: as a limit in microseconds more than 100,000 years.
+pub(crate) const MARKS: u64 = 1 << 62;
 /// How long what is left of a command is killed whose supervisor is lost.
 pub(crate) const SWEEPING: Duration = Duration::from_millis(250);
 /// Between two looks at it.
 const SWEEP_LOOK: Duration = Duration::from_millis(5);
+/// The same where nobody waits any more.
+const SWEEP_ON: Duration = Duration::from_secs(1);
 /// Looks in a row that find nothing until nothing is there: one that forks and ends may slip through a single one.
 const SWEEP_LOOKS: usize = 2;
 
@@ -224,9 +228,13 @@ fn stay() -> Option<()> {
 fn limit(mark: &str) -> Option<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    let maximum = getrlimit(Resource::Rttime).maximum;
-    let marked = Rlimit { current: Some(mark.parse().ok()?), maximum };
-    setrlimit(Resource::Rttime, marked).ok()
+    let mark = mark.parse().ok()?;
+    let found = getrlimit(Resource::Rttime);
+    // A limit that somebody set stays; a command beneath another one's gets a mark of its own.
+    if found.current.is_some_and(|current| current < MARKS) {
+        return None;
+    }
+    setrlimit(Resource::Rttime, Rlimit { current: Some(mark), ..found }).ok()
 }
 
 /// Elsewhere no process can be found by its limits.
@@ -235,20 +243,29 @@ fn limit(_: &str) -> Option<()> {
     None
 }
 
-/// Kills what is left of a command whose supervisor is lost or hangs, as long as something is; gives what could not be
-/// killed. The supervisor is left alive: as long as it is there, what the command starts falls to it and is found.
-pub(crate) fn sweep(supervisor: i32, mark: &str) -> Left {
+/// Kills what is left of a command whose supervisor is lost or hangs, until nothing is, and then the supervisor: as long
+/// as it is there, what the command starts falls to it and is found. `tell` is told once, soon: what could not be killed
+/// by then. The supervisor must not be waited for before this returns.
+pub(crate) fn sweep(supervisor: Pid, mark: &str, tell: impl FnOnce(Left)) {
+    let mut tell = Some(tell);
     let deadline = Instant::now() + SWEEPING;
+    let number = supervisor.as_raw_nonzero().get();
     let own = rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get());
     let mut quiet = 0;
-    loop {
-        let rows = processes::abandoned(supervisor, mark);
+    while quiet < SWEEP_LOOKS {
+        let rows = processes::abandoned(number, mark);
         quiet = if rows.is_empty() { quiet + 1 } else { 0 };
-        if quiet == SWEEP_LOOKS || Instant::now() >= deadline {
-            return processes::left(rows);
+        let mixed = |row: &processes::Row| row.process.group == number || row.session == own;
+        processes::signal(&rows, mixed, &[Signal::KILL]);
+        let late = Instant::now() >= deadline;
+        if late && let Some(tell) = tell.take() {
+            tell(processes::left(rows));
         }
-        processes::signal(&rows, |row| row.process.group == supervisor || row.session == own, Signal::KILL);
-        thread::sleep(SWEEP_LOOK);
+        thread::sleep(if tell.is_none() { SWEEP_ON } else { SWEEP_LOOK });
+    }
+    let _ = rustix::process::kill_process(supervisor, Signal::KILL);
+    if let Some(tell) = tell {
+        tell(Left::default());
     }
 }
 

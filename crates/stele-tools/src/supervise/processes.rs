@@ -56,22 +56,35 @@ fn beneath(table: Vec<Row>, of: i32) -> Vec<Row> {
 /// command's mark. A number is not given away while it names a session.
 pub(super) fn abandoned(supervisor: i32, mark: &str) -> Vec<Row> {
     let own = i32::try_from(std::process::id()).ok();
+    let table = table();
+    // What is older than the supervisor needs no closer look.
+    let since = table.iter().find(|row| row.process.pid == supervisor).map_or(0, |row| row.started);
     let variable = format!("{MARK}={mark}").into_bytes();
     let is_marked = |pid: i32| {
         is_limited(pid, mark)
             || fs::read(format!("/proc/{pid}/environ"))
                 .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == variable))
     };
-    let table = table();
     let descend: BTreeSet<i32> = beneath(table.clone(), supervisor).iter().map(|row| row.process.pid).collect();
     let is_of_it = |row: &Row| {
         let pid = row.process.pid;
         !row.zombie
             && pid != supervisor
             && Some(pid) != own
-            && (descend.contains(&pid) || row.session == supervisor || is_marked(pid))
+            && (descend.contains(&pid) || row.session == supervisor || row.started >= since && is_marked(pid))
     };
     table.into_iter().filter(is_of_it).collect()
+}
+
+/// True when a process group has a living member. The system counts those too that ended and that their parent, then
+/// the system's first process, did not wait for yet.
+pub(super) fn group_lives(group: Pid) -> bool {
+    if rustix::process::test_kill_process_group(group) == Err(rustix::io::Errno::SRCH) {
+        return false;
+    }
+    let table = table();
+    let number = group.as_raw_nonzero().get();
+    table.is_empty() || table.iter().any(|row| row.process.group == number && !row.zombie)
 }
 
 /// True when a process has a command's mark as its limit (see [`super::limit`]).
@@ -80,16 +93,20 @@ fn is_limited(pid: i32, mark: &str) -> bool {
     limits.split_ascii_whitespace().any(|word| word == mark)
 }
 
-/// Sends a signal to all of these. Whole groups where that is safe, since no member can fork its way out of that; one
+/// Sends signals to all of these. Whole groups where that is safe, since no member can fork its way out of that; one
 /// by one those whose group may hold others, which `mixed` tells.
-pub(super) fn signal(rows: &[Row], mixed: impl Fn(&Row) -> bool, signal: Signal) {
+pub(super) fn signal(rows: &[Row], mixed: impl Fn(&Row) -> bool, signals: &[Signal]) {
     let (single, grouped): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| mixed(row));
     let groups: BTreeSet<i32> = grouped.iter().map(|row| row.process.group).collect();
     for group in groups.into_iter().filter_map(Pid::from_raw) {
         // It had a member when the table was read, and a number goes round slowly.
-        let _ = rustix::process::kill_process_group(group, signal);
+        for signal in signals {
+            let _ = rustix::process::kill_process_group(group, *signal);
+        }
     }
-    single.iter().for_each(|row| row.signal(signal));
+    for row in single {
+        signals.iter().for_each(|signal| row.signal(*signal));
+    }
 }
 
 /// What there is to say of processes that still run.
@@ -123,6 +140,12 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Row> {
 }
 
 impl Row {
+    /// True as long as this very process runs, in the group it was in.
+    pub(super) fn lives(&self) -> bool {
+        row(self.process.pid)
+            .is_some_and(|now| !now.zombie && now.started == self.started && now.process.group == self.process.group)
+    }
+
     /// Sends a signal to this very process, never to another that got its number since.
     fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.process.pid) else { return };

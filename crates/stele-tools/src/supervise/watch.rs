@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use super::processes::{self, descendants};
+use super::processes::{self, Row, descendants};
 use super::{Control, Ending, Left, Report};
 
 /// How long what a command started may go on after it before that is worth a word. Long enough for
@@ -70,8 +70,17 @@ pub(crate) fn wait(command: Pid, reach: Reach, events: &Sender<Event>) {
 
 /// Watches a command until nothing of it is left, or until the agent is gone.
 pub(crate) fn watch(group: Pid, reach: Reach, events: &Receiver<Event>, report: &mut dyn FnMut(Report)) {
-    let mut watched =
-        Watched { group, reach, events, ending: None, gone: false, abandoned: false, stop: None, reported: false };
+    let mut watched = Watched {
+        group,
+        reach,
+        events,
+        ending: None,
+        gone: false,
+        abandoned: false,
+        stop: None,
+        reported: false,
+        seen: Vec::new(),
+    };
     let mut stopped = false;
     loop {
         if watched.abandoned {
@@ -99,7 +108,7 @@ pub(crate) fn watch(group: Pid, reach: Reach, events: &Receiver<Event>, report: 
         // Nothing tells when a group becomes empty, nor what a process that outlived a kill does next.
         watched.take((stopped || reach == Reach::Group && watched.ending.is_some()).then_some(IDLE_LOOK));
         if stopped {
-            watched.signal(Signal::KILL);
+            watched.signal(&[Signal::KILL]);
         }
     }
 }
@@ -114,6 +123,8 @@ struct Watched<'a> {
     stop: Option<Duration>,
     /// The end of the command was told.
     reported: bool,
+    /// What was there when it was last signalled.
+    seen: Vec<Row>,
 }
 
 impl Watched<'_> {
@@ -154,10 +165,7 @@ impl Watched<'_> {
     fn gone(&self) -> bool {
         match self.reach {
             Reach::Descendants => self.gone,
-            Reach::Group => {
-                self.ending.is_some()
-                    && rustix::process::test_kill_process_group(self.group) == Err(rustix::io::Errno::SRCH)
-            }
+            Reach::Group => self.ending.is_some() && !processes::group_lives(self.group),
         }
     }
 
@@ -175,14 +183,15 @@ impl Watched<'_> {
     /// TERM to everything, and after the grace KILL until nothing is left, at most as long as is said.
     fn stop(&mut self, grace: Duration, killing: Duration) {
         if !grace.is_zero() {
-            self.signal(Signal::TERM);
+            // Before the signals: to send them takes long on a busy machine.
+            let deadline = Instant::now() + grace;
             // What is suspended has to wake up to see it.
-            self.signal(Signal::CONT);
-            self.until_gone(grace);
+            self.signal(&[Signal::TERM, Signal::CONT]);
+            self.until_gone(deadline.saturating_duration_since(Instant::now()));
         }
         let deadline = Instant::now() + killing;
         while !self.gone() && Instant::now() < deadline {
-            self.signal(Signal::KILL);
+            self.signal(&[Signal::KILL]);
             let round = Instant::now() + LOOK;
             while !self.gone() && Instant::now() < round {
                 self.take(Some(LOOK));
@@ -190,23 +199,29 @@ impl Watched<'_> {
         }
     }
 
-    fn signal(&self, signal: Signal) {
+    fn signal(&mut self, signals: &[Signal]) {
         // A group's number can be given away once its leader was waited for and it is empty.
         let is_held = self.ending.is_none() || self.reach == Reach::Group;
         if is_held {
-            // Before the look, which takes long where many processes fork.
-            let _ = rustix::process::kill_process_group(self.group, signal);
+            for signal in signals {
+                let _ = rustix::process::kill_process_group(self.group, *signal);
+            }
         }
         if self.reach == Reach::Group {
             return;
         }
-        let mut rows = descendants(rustix::process::getpid());
-        let group = self.group.as_raw_nonzero().get();
-        rows.retain(|row| !is_held || row.process.group != group);
         // A group lies in one session, and the sessions beneath this process' own hold only what descends from it.
         let own = rustix::process::getpid().as_raw_nonzero().get();
         let leads = rustix::process::getsid(None).is_ok_and(|session| session.as_raw_nonzero().get() == own);
-        processes::signal(&rows, |row| !leads || row.process.group == own, signal);
+        let mixed = |row: &Row| !leads || row.process.group == own;
+        // What is known already comes before the look, which takes long where many processes fork.
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.retain(Row::lives);
+        processes::signal(&seen, mixed, signals);
+        let group = self.group.as_raw_nonzero().get();
+        self.seen = descendants(rustix::process::getpid());
+        self.seen.retain(|row| !is_held || row.process.group != group);
+        processes::signal(&self.seen, mixed, signals);
     }
 }
 
