@@ -1,6 +1,7 @@
 //! Runs one command: starts it beneath its supervisor, collects its output, enforces its time.
 
 use std::ffi::{OsStr, OsString};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -15,20 +16,27 @@ use stele_core::Future;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::output::Output;
 use crate::error::{Error, Result};
 use crate::supervise::{
-    After, Asked, BASH_ENV, Control, Ending, Event, Left, MARK, Reach, Report, WATCH, direct, sweep, watch, watch_child,
+    After, Asked, BASH_ENV, Control, Ending, Event, Left, MARK, MARKS, Reach, Report, SWEEPING, WATCH, direct, sweep,
+    watch, watch_child,
 };
 
 /// From TERM to KILL when the time is up.
 const GRACE_TIMEOUT: Duration = Duration::from_secs(2);
 /// From TERM to KILL when the call is cancelled.
 const GRACE_CANCEL: Duration = Duration::from_millis(150);
-/// How long the supervisor may need for a stop beyond the grace; it gives up by itself before.
-const STOPPING: Duration = Duration::from_secs(5);
+/// How long the supervisor may need for a stop beyond the grace; it tells what is left a little before. With
+/// [`SWEEPING`] and [`SETTLE_STOPPED`] a stop takes less than a second more than its grace.
+const STOPPING: Duration = Duration::from_millis(600);
+/// How long the rest of the output and the end of the supervisor are waited for, after a stop.
+const SETTLE_STOPPED: Duration = Duration::from_millis(100);
+/// The same where the command ended by itself.
+const SETTLE: Duration = Duration::from_secs(1);
 /// How long output is read after the command ended while something else may still write.
 const DRAIN: Duration = Duration::from_millis(200);
 /// A pause in the output after which it counts as drained.
@@ -74,13 +82,15 @@ pub(crate) struct Outcome {
     pub(crate) left: Left,
     /// The process group it ran in.
     pub(crate) group: i32,
+    /// The limit that all it started has (see [`crate::supervise`]), where that is so.
+    pub(crate) mark: Option<String>,
     pub(crate) duration: Duration,
     /// How its shell was left, where that is known.
     pub(crate) after: Option<After>,
 }
 
 /// Runs a command to its end, to its time limit or until it is cancelled. Always returns within the
-/// limit and the time a stop takes.
+/// limit and the time a stop takes, which is less than 3 s.
 pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, follow: &Follow<'_>) -> Result<Outcome> {
     if !command.cwd.is_dir() {
         return Err(Error::Spawn(format!("the folder {} is gone", command.cwd.display())));
@@ -92,7 +102,14 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
     };
     let mut buffer = vec![0; 64 * 1024];
     let (mut group, mut open, mut end) = (0, true, End::Itself);
+    let mut mark = None;
     let mut deadline = command.timeout.map(|timeout| started + timeout);
+    // When a call that is stopped has to return.
+    let mut until: Option<Instant> = None;
+    let stopping = |grace| {
+        let deadline = Instant::now() + grace + STOPPING;
+        (Some(deadline), Some(deadline + SWEEPING + SETTLE_STOPPED))
+    };
     let mut live_at: Option<Instant> = None;
 
     let (ending, left, after) = loop {
@@ -112,8 +129,9 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
                 }
             }
             report = running.reports.recv() => match report {
-                Some(Report::Started { group: number }) => {
+                Some(Report::Started { group: number, marked }) => {
                     group = number;
+                    mark = running.supervisor.as_ref().filter(|_| marked).map(|supervisor| supervisor.mark.clone());
                     (follow.started)();
                 }
                 Some(Report::Failed { message }) => return Err(Error::Spawn(message)),
@@ -129,14 +147,14 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
             },
             () = &mut cancelled, if end == End::Itself => {
                 end = End::Cancelled;
-                deadline = Some(Instant::now() + GRACE_CANCEL + STOPPING);
-                running.controls.stop(GRACE_CANCEL).await;
+                (deadline, until) = stopping(GRACE_CANCEL);
+                running.stop(GRACE_CANCEL).await;
             }
             () = sleep_until(deadline.unwrap_or(started)), if deadline.is_some() => match end {
                 End::Itself => {
                     end = End::TimedOut;
-                    deadline = Some(Instant::now() + GRACE_TIMEOUT + STOPPING);
-                    running.controls.stop(GRACE_TIMEOUT).await;
+                    (deadline, until) = stopping(GRACE_TIMEOUT);
+                    running.stop(GRACE_TIMEOUT).await;
                 }
                 // The supervisor itself hangs.
                 _ => break (Ending::default(), running.sweep(group).await, None),
@@ -145,15 +163,16 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
     };
 
     let duration = started.elapsed();
+    let until = until.unwrap_or_else(|| Instant::now() + SETTLE);
     if open {
-        running.drain(follow.output, &mut buffer, left.any).await;
+        running.drain(follow.output, &mut buffer, left.any, until).await;
     }
     let live = lock(follow.output).take_live();
     if let Some(live) = live {
         (follow.progress)(&live);
     }
-    running.leave(left.any).await;
-    Ok(Outcome { end, ending, left, group, duration, after })
+    running.leave(left.any, until).await;
+    Ok(Outcome { end, ending, left, group, mark, duration, after })
 }
 
 /// The output; one that panicked while it held the lock left nothing half done.
@@ -166,14 +185,16 @@ fn kill_group(group: i32) -> Left {
     let Some(group) = Pid::from_raw(group) else { return Left::default() };
     let gone = |result| result == Err(rustix::io::Errno::SRCH);
     let killed = rustix::process::kill_process_group(group, Signal::KILL);
-    Left { any: !gone(killed) && !gone(rustix::process::test_kill_process_group(group)), processes: Vec::new() }
+    Left { any: !gone(killed) && !gone(rustix::process::test_kill_process_group(group)), ..Left::default() }
 }
 
-/// A mark that no other command has: process, time and count.
-fn new_mark() -> OsString {
+/// A mark that no other command has: a number of 19 digits, drawn by chance, process, time and count.
+fn new_mark() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{}.{}.{}", std::process::id(), since.as_nanos(), COUNT.fetch_add(1, Ordering::Relaxed)).into()
+    let drawn =
+        RandomState::new().hash_one((std::process::id(), since.as_nanos(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    (drawn >> 2 | MARKS).to_string()
 }
 
 /// A command that was started.
@@ -188,8 +209,10 @@ struct Running {
 struct Supervisor {
     child: Child,
     /// Its number, which is that of its session.
-    session: Option<i32>,
-    mark: OsString,
+    number: Option<Pid>,
+    mark: String,
+    /// Ends with the thread that kills what is left in its place, where there is one.
+    swept: Option<oneshot::Receiver<()>>,
 }
 
 /// The way to whoever watches the command. Dropping it says that the agent is gone.
@@ -258,8 +281,8 @@ impl Running {
                 }
             }
         });
-        let session = child.id().and_then(|id| i32::try_from(id).ok());
-        let supervisor = Some(Supervisor { child, session, mark });
+        let number = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let supervisor = Some(Supervisor { child, number, mark, swept: None });
         Ok(Self { output, reports, controls: Controls::Process(stdin), supervisor })
     }
 
@@ -294,7 +317,7 @@ impl Running {
         let waits = events.clone();
         thread::spawn(move || watch_child(group, &waits));
         thread::spawn(move || {
-            let _ = tell.send(Report::Started { group: group.as_raw_nonzero().get() });
+            let _ = tell.send(Report::Started { group: group.as_raw_nonzero().get(), marked: false });
             watch(group, Reach::Group, &incoming, &mut |mut report| {
                 if let (Report::Ended { after, .. }, Some(asked)) = (&mut report, &asked) {
                     *after = asked.answer();
@@ -305,21 +328,39 @@ impl Running {
         Ok(Self { output, reports, controls: Controls::Thread(events), supervisor: None })
     }
 
-    /// The last resort where no supervisor answers: it and everything of the command is killed.
+    /// Has everything of the command stopped.
+    async fn stop(&mut self, grace: Duration) {
+        // The command may have suspended its supervisor. It is not waited for before its reports end, so that its
+        // number is nobody else's.
+        if let Some(number) = self.supervisor.as_ref().and_then(|supervisor| supervisor.number) {
+            let _ = rustix::process::kill_process(number, Signal::CONT);
+        }
+        self.controls.stop(grace).await;
+    }
+
+    /// The last resort where no supervisor answers: everything of the command is killed, and then it.
     async fn sweep(&mut self, group: i32) -> Left {
         let Some(supervisor) = &mut self.supervisor else { return kill_group(group) };
-        // While it was not waited for, its number and its session's are nobody else's.
-        let _ = supervisor.child.start_kill();
-        let Some(session) = supervisor.session.filter(|_| cfg!(target_os = "linux")) else { return kill_group(group) };
+        let Some(number) = supervisor.number.filter(|_| cfg!(target_os = "linux")) else {
+            let _ = supervisor.child.start_kill();
+            return kill_group(group);
+        };
         let mark = supervisor.mark.clone();
-        let swept = tokio::task::spawn_blocking(move || sweep(session, &mark)).await;
-        swept.unwrap_or_else(|_| kill_group(group))
+        let (tell, told) = oneshot::channel();
+        let (end, ended) = oneshot::channel::<()>();
+        thread::spawn(move || {
+            sweep(number, &mark, |left| drop(tell.send(left)));
+            drop(end);
+        });
+        // While it was not waited for, its number and its session's are nobody else's.
+        supervisor.swept = Some(ended);
+        told.await.unwrap_or_else(|_| kill_group(group))
     }
 
     /// Reads what the command had printed when it ended. Where something still holds the pipe its
     /// end never comes, and a pause has to do.
-    async fn drain(&mut self, output: &Mutex<Output>, buffer: &mut [u8], held: bool) {
-        let deadline = Instant::now() + if held { DRAIN } else { STOPPING };
+    async fn drain(&mut self, output: &Mutex<Output>, buffer: &mut [u8], held: bool, until: Instant) {
+        let deadline = if held { until.min(Instant::now() + DRAIN) } else { until };
         while Instant::now() < deadline {
             let rest = deadline - Instant::now();
             let wait = if held { rest.min(DRAIN_PAUSE) } else { rest };
@@ -332,10 +373,10 @@ impl Running {
 
     /// Leaves the command. What still runs is kept on its life line: it goes on until it ends, or
     /// until the agent does, and what it prints is read, so that it does not block or fail.
-    async fn leave(mut self, left: bool) {
+    async fn leave(mut self, left: bool, until: Instant) {
         if !left {
             if let Some(supervisor) = &mut self.supervisor {
-                let _ = timeout(STOPPING, supervisor.child.wait()).await;
+                let _ = timeout_at(until, supervisor.child.wait()).await;
             }
             return;
         }
@@ -346,6 +387,9 @@ impl Running {
             while matches!(this.output.read(&mut buffer).await, Ok(count) if count > 0) {}
             while this.reports.recv().await.is_some() {}
             if let Some(supervisor) = &mut this.supervisor {
+                if let Some(swept) = supervisor.swept.take() {
+                    let _ = swept.await;
+                }
                 let _ = supervisor.child.wait().await;
             }
             drop(this);

@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use super::{Command, End, Outcome};
 
+/// Process groups that are listed in the command that stops them.
+const GROUPS: usize = 20;
+
 /// How it ended, in numbers. It never speaks of success: what an exit code means only the command
 /// knows.
 pub(crate) fn status(command: &Command<'_>, outcome: &Outcome) -> String {
@@ -42,22 +45,37 @@ pub(crate) fn status(command: &Command<'_>, outcome: &Outcome) -> String {
     if outcome.left.any {
         let what = if outcome.end == End::Itself { "still running" } else { "could not be stopped" };
         let _ = write!(text, "; {what}");
-        let mut groups: Vec<i32> = outcome.left.processes.iter().map(|process| process.group).collect();
-        if groups.is_empty() {
-            groups.push(outcome.group);
-        } else {
-            let names: Vec<String> =
-                outcome.left.processes.iter().map(|process| format!("{} ({})", process.name, process.pid)).collect();
+        let names: Vec<String> =
+            outcome.left.processes.iter().map(|process| format!("{} ({})", process.name, process.pid)).collect();
+        if !names.is_empty() {
             let _ = write!(text, ": {}", names.join(", "));
         }
-        groups.sort_unstable();
-        groups.dedup();
-        let groups: Vec<String> = groups.iter().map(|group| format!("-{group}")).collect();
-        let _ = write!(text, "; stop with: kill -- {}", groups.join(" "));
+        if outcome.left.total > names.len() {
+            let _ = write!(text, " and {} more", outcome.left.total - names.len());
+        }
+        let _ = write!(text, "; stop with: {}", stop(outcome));
+    } else if outcome.end == End::Lost {
+        text.push_str("; nothing of it was found running after that");
     } else if outcome.end != End::Itself {
         text.push_str("; nothing of it is left running");
     }
     text
+}
+
+/// A command that stops all that is left of one: by its groups, or, where they are too many for a line, by the limit
+/// that all of it has.
+fn stop(outcome: &Outcome) -> String {
+    match &outcome.mark {
+        Some(mark) if outcome.left.groups.len() > GROUPS => {
+            format!("kill $(grep -l {mark} /proc/[0-9]*/limits | cut -d/ -f3)")
+        }
+        _ => {
+            let own = [outcome.group];
+            let groups = if outcome.left.groups.is_empty() { &own[..] } else { &outcome.left.groups };
+            let groups: Vec<String> = groups.iter().map(|group| format!("-{group}")).collect();
+            format!("kill -- {}", groups.join(" "))
+        }
+    }
 }
 
 fn signal_name(signal: i32) -> &'static str {

@@ -7,7 +7,11 @@
 //!
 //! The shell itself dies with the supervisor, by a parent-death signal (`prctl(2)`,
 //! `PR_SET_PDEATHSIG`), for the case that somebody kills the supervisor too. The agent's death is
-//! *not* told by such a signal, since that fires when the thread that started the supervisor ends.
+//! *not* told by such a signal, since that fires when the thread that started the supervisor ends:
+//! it only wakes a supervisor that somebody suspended, so that it sees its life line.
+//!
+//! What a command starts is known by a mark, should its supervisor be lost: a variable, and a limit
+//! that limits nothing, which neither another environment nor another session takes off ([`limit`]).
 //!
 //! Outside Linux there is no such reaper: there only the command's process group is followed.
 
@@ -36,10 +40,16 @@ pub(crate) use watch::{Event, Reach, watch, watch_child};
 /// The variable by which a command's processes are known, wherever they went. It has not the prefix of a setting, so
 /// that a command may run `stele`.
 pub(crate) const MARK: &str = "_STELE_COMMAND";
+/// The least number that is a mark: as a limit in microseconds more than 100,000 years.
+pub(crate) const MARKS: u64 = 1 << 62;
 /// How long what is left of a command is killed whose supervisor is lost.
-const SWEEPING: Duration = Duration::from_secs(3);
+pub(crate) const SWEEPING: Duration = Duration::from_millis(250);
 /// Between two looks at it.
-const SWEEP_LOOK: Duration = Duration::from_millis(10);
+const SWEEP_LOOK: Duration = Duration::from_millis(5);
+/// The same where nobody waits any more.
+const SWEEP_ON: Duration = Duration::from_secs(1);
+/// Looks in a row that find nothing until nothing is there: one that forks and ends may slip through a single one.
+const SWEEP_LOOKS: usize = 2;
 
 /// The first argument of [`supervise`]: watch a command.
 pub(crate) const WATCH: &str = "watch";
@@ -50,8 +60,8 @@ const LAUNCH: &str = "launch";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub(crate) enum Report {
-    /// The command runs in this process group.
-    Started { group: i32 },
+    /// The command runs in this process group; `marked` when everything it starts can be found by its limit.
+    Started { group: i32, marked: bool },
     /// The command could not be started.
     Failed { message: String },
     /// The command ended by itself.
@@ -81,6 +91,11 @@ pub(crate) struct After {
 pub(crate) struct Left {
     /// True when something does, also when it could not be named.
     pub(crate) any: bool,
+    /// How many, as far as they were found.
+    pub(crate) total: usize,
+    /// The process groups they are in.
+    pub(crate) groups: Vec<i32>,
+    /// The first few of them.
     pub(crate) processes: Vec<Process>,
 }
 
@@ -133,6 +148,9 @@ fn supervise_command(count: usize, command: &OsStr) -> ExitCode {
     let _ = rustix::process::setsid();
     // Without it the command can only end its supervisor, which the agent notices.
     let _ = stay();
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::CONT));
+    let marked = std::env::var(MARK).is_ok_and(|mark| limit(&mark).is_some());
     let reach = reap();
     let report = |report: &Report| {
         let mut line = serde_json::to_vec(report).unwrap_or_default();
@@ -157,7 +175,7 @@ fn supervise_command(count: usize, command: &OsStr) -> ExitCode {
         }
     };
     let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return ExitCode::FAILURE };
-    report(&Report::Started { group: group.as_raw_nonzero().get() });
+    report(&Report::Started { group: group.as_raw_nonzero().get(), marked });
 
     let (events, incoming) = mpsc::channel();
     let life_line = events.clone();
@@ -203,18 +221,51 @@ fn stay() -> Option<()> {
     Some(())
 }
 
-/// Kills what is left of a command whose supervisor is lost or hangs, as long as something is; gives what could not be
-/// killed.
-pub(crate) fn sweep(session: i32, mark: &OsStr) -> Left {
+/// Makes a command's mark this process' soft limit of real-time computing (`RLIMIT_RTTIME`, `getrlimit(2)`), in
+/// microseconds: so many that it never matters. All that descends from here has it, and `/proc/PID/limits` shows it to
+/// anybody; only who sets that very limit loses it.
+#[cfg(target_os = "linux")]
+fn limit(mark: &str) -> Option<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let mark = mark.parse().ok()?;
+    let found = getrlimit(Resource::Rttime);
+    // A limit that somebody set stays; a command beneath another one's gets a mark of its own.
+    if found.current.is_some_and(|current| current < MARKS) {
+        return None;
+    }
+    setrlimit(Resource::Rttime, Rlimit { current: Some(mark), ..found }).ok()
+}
+
+/// Elsewhere no process can be found by its limits.
+#[cfg(not(target_os = "linux"))]
+fn limit(_: &str) -> Option<()> {
+    None
+}
+
+/// Kills what is left of a command whose supervisor is lost or hangs, until nothing is, and then the supervisor: as long
+/// as it is there, what the command starts falls to it and is found. `tell` is told once, soon: what could not be killed
+/// by then. The supervisor must not be waited for before this returns.
+pub(crate) fn sweep(supervisor: Pid, mark: &str, tell: impl FnOnce(Left)) {
+    let mut tell = Some(tell);
     let deadline = Instant::now() + SWEEPING;
-    loop {
-        let rows = processes::abandoned(session, mark);
-        if rows.is_empty() || Instant::now() >= deadline {
-            let processes = rows.into_iter().map(|row| row.process).take(watch::NAMED).collect::<Vec<_>>();
-            return Left { any: !processes.is_empty(), processes };
+    let number = supervisor.as_raw_nonzero().get();
+    let own = rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get());
+    let mut quiet = 0;
+    while quiet < SWEEP_LOOKS {
+        let rows = processes::abandoned(number, mark);
+        quiet = if rows.is_empty() { quiet + 1 } else { 0 };
+        let mixed = |row: &processes::Row| row.process.group == number || row.session == own;
+        processes::signal(&rows, mixed, &[Signal::KILL]);
+        let late = Instant::now() >= deadline;
+        if late && let Some(tell) = tell.take() {
+            tell(processes::left(rows));
         }
-        rows.iter().for_each(|row| row.signal(Signal::KILL));
-        thread::sleep(SWEEP_LOOK);
+        thread::sleep(if tell.is_none() { SWEEP_ON } else { SWEEP_LOOK });
+    }
+    let _ = rustix::process::kill_process(supervisor, Signal::KILL);
+    if let Some(tell) = tell {
+        tell(Left::default());
     }
 }
 

@@ -1,12 +1,11 @@
 //! The table of processes, as far as Linux shows it in `/proc` (`proc_pid_stat(5)`).
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use rustix::process::{Pid, Signal};
 
-use super::{MARK, Process};
+use super::{Left, MARK, Process};
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,24 +13,33 @@ pub(super) struct Row {
     pub(super) process: Process,
     parent: i32,
     /// The session of terminals it belongs to (`setsid(2)`).
-    session: i32,
+    pub(super) session: i32,
     /// Clock ticks from the boot to its start: with the number it names one process for ever.
     started: u64,
     zombie: bool,
 }
 
-/// Every living descendant of a process, parents before children; empty where `/proc` is not there.
+/// Processes that are named to the model.
+const NAMED: usize = 5;
+
+/// The whole table; empty where `/proc` is not there.
+fn table() -> Vec<Row> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| row(entry.file_name().to_str()?.parse().ok()?)).collect()
+}
+
+/// Every living descendant of a process, parents before children.
 pub(super) fn descendants(of: Pid) -> Vec<Row> {
+    beneath(table(), of.as_raw_nonzero().get())
+}
+
+fn beneath(table: Vec<Row>, of: i32) -> Vec<Row> {
     let mut children: BTreeMap<i32, Vec<Row>> = BTreeMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok())
-            && let Some(row) = row(pid)
-        {
-            children.entry(row.parent).or_default().push(row);
-        }
+    for row in table {
+        children.entry(row.parent).or_default().push(row);
     }
     let mut found = Vec::new();
-    let mut parents = vec![of.as_raw_nonzero().get()];
+    let mut parents = vec![of];
     while let Some(parent) = parents.pop() {
         for row in children.remove(&parent).into_iter().flatten() {
             parents.push(row.process.pid);
@@ -43,28 +51,73 @@ pub(super) fn descendants(of: Pid) -> Vec<Row> {
     found
 }
 
-/// Every living process of a command whose supervisor is lost: those of the supervisor's session, which has its
-/// number, and those that left it and still have the command's mark. A number is not given away while it names a session.
-pub(super) fn abandoned(session: i32, mark: &OsStr) -> Vec<Row> {
-    let own = std::process::id();
-    let mut marked = format!("{MARK}=").into_bytes();
-    marked.extend_from_slice(mark.as_encoded_bytes());
+/// Every living process of a command whose supervisor is lost or hangs, without the supervisor: what descends from it,
+/// as long as it is there; those of its session, which has its number; and those that left both and still have the
+/// command's mark. A number is not given away while it names a session.
+pub(super) fn abandoned(supervisor: i32, mark: &str) -> Vec<Row> {
+    let own = i32::try_from(std::process::id()).ok();
+    let table = table();
+    // What is older than the supervisor needs no closer look.
+    let since = table.iter().find(|row| row.process.pid == supervisor).map_or(0, |row| row.started);
+    let variable = format!("{MARK}={mark}").into_bytes();
     let is_marked = |pid: i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == marked)
+        is_limited(pid, mark)
+            || fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|environment| environment.split(|byte| *byte == 0).any(|entry| entry == variable))
     };
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        if let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok())
-            && u32::try_from(pid) != Ok(own)
-            && let Some(row) = row(pid)
-            && !row.zombie
-            && (row.session == session || is_marked(pid))
-        {
-            found.push(row);
+    let descend: BTreeSet<i32> = beneath(table.clone(), supervisor).iter().map(|row| row.process.pid).collect();
+    let is_of_it = |row: &Row| {
+        let pid = row.process.pid;
+        !row.zombie
+            && pid != supervisor
+            && Some(pid) != own
+            && (descend.contains(&pid) || row.session == supervisor || row.started >= since && is_marked(pid))
+    };
+    table.into_iter().filter(is_of_it).collect()
+}
+
+/// True when a process group has a living member. The system counts those too that ended and that their parent, then
+/// the system's first process, did not wait for yet.
+pub(super) fn group_lives(group: Pid) -> bool {
+    if rustix::process::test_kill_process_group(group) == Err(rustix::io::Errno::SRCH) {
+        return false;
+    }
+    let table = table();
+    let number = group.as_raw_nonzero().get();
+    table.is_empty() || table.iter().any(|row| row.process.group == number && !row.zombie)
+}
+
+/// True when a process has a command's mark as its limit (see [`super::limit`]).
+fn is_limited(pid: i32, mark: &str) -> bool {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    limits.split_ascii_whitespace().any(|word| word == mark)
+}
+
+/// Sends signals to all of these. Whole groups where that is safe, since no member can fork its way out of that; one
+/// by one those whose group may hold others, which `mixed` tells.
+pub(super) fn signal(rows: &[Row], mixed: impl Fn(&Row) -> bool, signals: &[Signal]) {
+    let (single, grouped): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| mixed(row));
+    let groups: BTreeSet<i32> = grouped.iter().map(|row| row.process.group).collect();
+    for group in groups.into_iter().filter_map(Pid::from_raw) {
+        // It had a member when the table was read, and a number goes round slowly.
+        for signal in signals {
+            let _ = rustix::process::kill_process_group(group, *signal);
         }
     }
-    found
+    for row in single {
+        signals.iter().for_each(|signal| row.signal(*signal));
+    }
+}
+
+/// What there is to say of processes that still run.
+pub(super) fn left(rows: Vec<Row>) -> Left {
+    let groups: BTreeSet<i32> = rows.iter().map(|row| row.process.group).collect();
+    Left {
+        any: !rows.is_empty(),
+        total: rows.len(),
+        groups: groups.into_iter().collect(),
+        processes: rows.into_iter().map(|row| row.process).take(NAMED).collect(),
+    }
 }
 
 fn row(pid: i32) -> Option<Row> {
@@ -87,8 +140,14 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Row> {
 }
 
 impl Row {
+    /// True as long as this very process runs, in the group it was in.
+    pub(super) fn lives(&self) -> bool {
+        row(self.process.pid)
+            .is_some_and(|now| !now.zombie && now.started == self.started && now.process.group == self.process.group)
+    }
+
     /// Sends a signal to this very process, never to another that got its number since.
-    pub(super) fn signal(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) {
         let Some(pid) = Pid::from_raw(self.process.pid) else { return };
         #[cfg(target_os = "linux")]
         match rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {

@@ -5,20 +5,21 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
-use super::processes::descendants;
+use super::processes::{self, Row, descendants};
 use super::{Control, Ending, Left, Report};
 
 /// How long what a command started may go on after it before that is worth a word. Long enough for
 /// the last stage of a substitution, too short to be noticed.
 const STRAGGLERS: Duration = Duration::from_millis(100);
-/// How long a kill is repeated: what is left then hangs in the kernel.
-const KILLING: Duration = Duration::from_secs(3);
+/// How long a kill is repeated before what is left is told: it hangs in the kernel then, or the machine is very busy.
+/// Somebody waits, so it is short; it goes on after that.
+const KILLING: Duration = Duration::from_millis(500);
+/// How long a kill is repeated where nobody waits.
+const KILLING_ABANDONED: Duration = Duration::from_secs(3);
 /// Between two looks at what is left, where nothing tells.
 const LOOK: Duration = Duration::from_millis(10);
 /// The same while nobody waits.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
-/// Processes that are named to the model.
-pub(super) const NAMED: usize = 5;
 
 /// What can be found of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,16 +70,27 @@ pub(crate) fn wait(command: Pid, reach: Reach, events: &Sender<Event>) {
 
 /// Watches a command until nothing of it is left, or until the agent is gone.
 pub(crate) fn watch(group: Pid, reach: Reach, events: &Receiver<Event>, report: &mut dyn FnMut(Report)) {
-    let mut watched =
-        Watched { group, reach, events, ending: None, gone: false, abandoned: false, stop: None, reported: false };
+    let mut watched = Watched {
+        group,
+        reach,
+        events,
+        ending: None,
+        gone: false,
+        abandoned: false,
+        stop: None,
+        reported: false,
+        seen: Vec::new(),
+    };
+    let mut stopped = false;
     loop {
         if watched.abandoned {
-            watched.stop(Duration::ZERO);
+            watched.stop(Duration::ZERO, KILLING_ABANDONED);
             return;
         }
         if let Some(grace) = watched.stop.take() {
-            watched.stop(grace);
+            watched.stop(grace, KILLING);
             watched.reported = true;
+            stopped = true;
             report(Report::Stopped { ending: watched.ending.unwrap_or_default(), left: watched.left() });
         }
         if let (Some(ending), false) = (watched.ending, watched.reported) {
@@ -93,8 +105,11 @@ pub(crate) fn watch(group: Pid, reach: Reach, events: &Receiver<Event>, report: 
         if watched.gone() {
             return;
         }
-        // Nothing tells when a group becomes empty.
-        watched.take((reach == Reach::Group && watched.ending.is_some()).then_some(IDLE_LOOK));
+        // Nothing tells when a group becomes empty, nor what a process that outlived a kill does next.
+        watched.take((stopped || reach == Reach::Group && watched.ending.is_some()).then_some(IDLE_LOOK));
+        if stopped {
+            watched.signal(&[Signal::KILL]);
+        }
     }
 }
 
@@ -108,6 +123,8 @@ struct Watched<'a> {
     stop: Option<Duration>,
     /// The end of the command was told.
     reported: bool,
+    /// What was there when it was last signalled.
+    seen: Vec<Row>,
 }
 
 impl Watched<'_> {
@@ -148,10 +165,7 @@ impl Watched<'_> {
     fn gone(&self) -> bool {
         match self.reach {
             Reach::Descendants => self.gone,
-            Reach::Group => {
-                self.ending.is_some()
-                    && rustix::process::test_kill_process_group(self.group) == Err(rustix::io::Errno::SRCH)
-            }
+            Reach::Group => self.ending.is_some() && !processes::group_lives(self.group),
         }
     }
 
@@ -159,26 +173,25 @@ impl Watched<'_> {
         if self.gone() {
             return Left::default();
         }
-        let processes = match self.reach {
-            Reach::Descendants => {
-                descendants(rustix::process::getpid()).into_iter().map(|row| row.process).take(NAMED).collect()
-            }
+        let rows = match self.reach {
+            Reach::Descendants => descendants(rustix::process::getpid()),
             Reach::Group => Vec::new(),
         };
-        Left { any: true, processes }
+        Left { any: true, ..processes::left(rows) }
     }
 
-    /// TERM to everything, and after the grace KILL until nothing is left or nothing helps.
-    fn stop(&mut self, grace: Duration) {
+    /// TERM to everything, and after the grace KILL until nothing is left, at most as long as is said.
+    fn stop(&mut self, grace: Duration, killing: Duration) {
         if !grace.is_zero() {
-            self.signal(Signal::TERM);
+            // Before the signals: to send them takes long on a busy machine.
+            let deadline = Instant::now() + grace;
             // What is suspended has to wake up to see it.
-            self.signal(Signal::CONT);
-            self.until_gone(grace);
+            self.signal(&[Signal::TERM, Signal::CONT]);
+            self.until_gone(deadline.saturating_duration_since(Instant::now()));
         }
-        let deadline = Instant::now() + KILLING;
+        let deadline = Instant::now() + killing;
         while !self.gone() && Instant::now() < deadline {
-            self.signal(Signal::KILL);
+            self.signal(&[Signal::KILL]);
             let round = Instant::now() + LOOK;
             while !self.gone() && Instant::now() < round {
                 self.take(Some(LOOK));
@@ -186,21 +199,29 @@ impl Watched<'_> {
         }
     }
 
-    fn signal(&self, signal: Signal) {
-        let rows = match self.reach {
-            Reach::Descendants => descendants(rustix::process::getpid()),
-            Reach::Group => Vec::new(),
-        };
-        let group = self.group.as_raw_nonzero().get();
+    fn signal(&mut self, signals: &[Signal]) {
         // A group's number can be given away once its leader was waited for and it is empty.
-        let group_lives =
-            self.ending.is_none() || self.reach == Reach::Group || rows.iter().any(|row| row.process.group == group);
-        if group_lives {
-            let _ = rustix::process::kill_process_group(self.group, signal);
+        let is_held = self.ending.is_none() || self.reach == Reach::Group;
+        if is_held {
+            for signal in signals {
+                let _ = rustix::process::kill_process_group(self.group, *signal);
+            }
         }
-        for row in rows.iter().filter(|row| row.process.group != group) {
-            row.signal(signal);
+        if self.reach == Reach::Group {
+            return;
         }
+        // A group lies in one session, and the sessions beneath this process' own hold only what descends from it.
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let leads = rustix::process::getsid(None).is_ok_and(|session| session.as_raw_nonzero().get() == own);
+        let mixed = |row: &Row| !leads || row.process.group == own;
+        // What is known already comes before the look, which takes long where many processes fork.
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.retain(Row::lives);
+        processes::signal(&seen, mixed, signals);
+        let group = self.group.as_raw_nonzero().get();
+        self.seen = descendants(rustix::process::getpid());
+        self.seen.retain(|row| !is_held || row.process.group != group);
+        processes::signal(&self.seen, mixed, signals);
     }
 }
 

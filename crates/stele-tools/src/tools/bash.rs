@@ -122,10 +122,8 @@ impl Bash {
         let watched = self.look(invocation.watch, invocation.workspace).await?;
         let outcome = shell::run(&command, invocation.cancelled, &follow).await?;
         let seen = self.compare(watched).await?;
-        let moved = match own {
-            Some(_) => Moved::Not,
-            None => moved(&outcome, invocation.cwd, invocation.workspace),
-        };
+        let after = outcome.after.as_ref().filter(|_| outcome.end == End::Itself && own.is_none());
+        let moved = moved(after.map(|after| Path::new(&after.cwd)), invocation.cwd, invocation.workspace);
         let mut result = told(&command, &outcome, &moved, &mut shell::lock(&output));
         result.changed = seen.changed;
         result.meta.not_covered = seen.not_covered;
@@ -231,16 +229,23 @@ enum Moved {
     To(PathBuf),
     /// Where it was, since the command ended outside of the workspace.
     Outside,
+    /// Where it was, since the folder that the command ended in is gone.
+    Vanished,
+    /// In this folder, since the one where it was is gone.
+    Gone(PathBuf),
 }
 
-fn moved(outcome: &Outcome, from: &Path, workspace: &Path) -> Moved {
-    let Some(after) = outcome.after.as_ref().filter(|_| outcome.end == End::Itself) else { return Moved::Not };
-    // What the shell calls its folder may lead through links, or be gone.
-    match Path::new(&after.cwd).canonicalize() {
-        Ok(now) if !now.is_dir() || from.canonicalize().is_ok_and(|from| from == now) => Moved::Not,
-        Ok(now) if now.starts_with(workspace) => Moved::To(now),
-        Ok(_) => Moved::Outside,
-        Err(_) => Moved::Not,
+/// `ended` is what the shell calls its last folder, where that counts: it may lead through links, or be gone.
+fn moved(ended: Option<&Path>, from: &Path, workspace: &Path) -> Moved {
+    let here = from.canonicalize().ok().filter(|here| here.is_dir());
+    let ended = ended.map(|ended| ended.canonicalize().ok().filter(|now| now.is_dir()));
+    match (ended, here) {
+        (Some(Some(now)), here) if now.starts_with(workspace) && here.as_ref() != Some(&now) => Moved::To(now),
+        (_, None) if workspace.is_dir() => Moved::Gone(workspace.to_owned()),
+        (None, _) | (_, None) => Moved::Not,
+        (Some(Some(now)), Some(here)) if now == here => Moved::Not,
+        (Some(Some(_)), _) => Moved::Outside,
+        (Some(None), _) => Moved::Vanished,
     }
 }
 
@@ -264,6 +269,15 @@ fn told(command: &Command<'_>, outcome: &Outcome, moved: &Moved, output: &mut Ou
         Moved::Outside => {
             let _ = write!(content, "; back in {}, since it ended outside of the workspace", command.cwd.display());
             None
+        }
+        Moved::Vanished => {
+            let _ = write!(content, "; back in {}, since the folder it ended in is gone", command.cwd.display());
+            None
+        }
+        Moved::Gone(folder) => {
+            let folder = folder.display().to_string();
+            let _ = write!(content, "; its folder is gone, now in {folder}");
+            Some(folder)
         }
     };
     content.push(']');

@@ -33,6 +33,40 @@ fn a_change_of_folder_lasts_inside_the_workspace() {
 }
 
 #[test]
+fn a_folder_that_goes_is_told() {
+    let session = Session::new();
+    let root = session.path();
+    let gone = format!("; its folder is gone, now in {}]", root.display());
+    for command in
+        ["rm -rf ../deep; true", "mv ../deep ../deeper", "cd /; rm -rf \"$OLDPWD\"", "rm -rf ../deep; exec true"]
+    {
+        session.call("bash", json!({"command": "mkdir -p deep && cd deep"}));
+        assert_eq!(*session.cwd.lock().unwrap(), Some(root.join("deep")));
+        let output = session.call("bash", json!({"command": command}));
+        assert!(output.content.ends_with(&gone), "{command}: {}", output.content);
+        assert_eq!(output.meta.cwd.as_deref(), root.to_str(), "{command}");
+        assert!(session.call("bash", json!({"command": "pwd"})).content.starts_with(&format!("{}\n", root.display())));
+    }
+    // Also by a command with a folder of its own, and by one that is stopped.
+    for call in
+        [json!({"command": "rm -rf deep", "cwd": ".."}), json!({"command": "rm -rf ../deep; sleep 300", "timeout": 1})]
+    {
+        session.call("bash", json!({"command": "mkdir -p deep && cd deep"}));
+        let output = session.call("bash", call);
+        assert!(output.content.ends_with(&gone), "{}", output.content);
+    }
+    // A folder that the command made itself, and took with it, was never the session's.
+    let output = session.call("bash", json!({"command": "mkdir d && cd d && rmdir ../d"}));
+    assert_eq!(output.meta.cwd, None);
+    let back = format!("; back in {}, since the folder it ended in is gone]", root.display());
+    assert!(output.content.ends_with(&back), "{}", output.content);
+    // One that goes into another folder of the workspace is there.
+    session.call("bash", json!({"command": "mkdir -p deep other && cd deep"}));
+    let output = session.call("bash", json!({"command": "cd ../other; rm -r ../deep"}));
+    assert_eq!(output.meta.cwd.as_deref(), root.join("other").to_str());
+}
+
+#[test]
 fn a_link_out_of_the_workspace_is_outside() {
     let elsewhere = TempDir::new().unwrap();
     let session = Session::new();

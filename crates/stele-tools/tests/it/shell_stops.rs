@@ -142,22 +142,98 @@ fn a_polite_signal_does_not_end_the_supervisor() {
 #[test]
 fn nothing_outlives_a_supervisor_that_is_killed() {
     let session = Session::new();
-    let command = "sleep 311 & setsid sleep 312 & (setsid sh -c 'sleep 313 & echo > up' &); \
-                   while [ ! -e up ]; do :; done; kill -KILL $PPID; sleep 314";
+    // Neither in the session, nor with the environment, nor with the output of the command.
+    let hidden = "env -i PATH=\"$PATH\" setsid sh -c 'trap \"\" TERM; echo > hidden; sleep 315' >/dev/null 2>&1 &";
+    let command = format!(
+        "sleep 311 & setsid sleep 312 & (setsid sh -c 'sleep 313 & echo > up' &); {hidden} \
+         while [ ! -e up ] || [ ! -e hidden ]; do sleep 0.01; done; kill -KILL $PPID; sleep 314"
+    );
     let output = session.call("bash", json!({"command": command}));
+    assert_eq!(code(&output), "bash.unsupervised");
     assert!(output.content.contains("the supervisor of the command was lost"), "{}", output.content);
-    assert!(output.content.contains("nothing of it is left running"), "{}", output.content);
+    assert!(output.content.contains("nothing of it was found running after that"), "{}", output.content);
     assert_eq!(processes_in(&session.path()), Vec::<String>::new());
 }
 
 #[test]
 fn a_supervisor_that_hangs_is_ended_with_its_command() {
     let session = Session::new();
-    let command = "setsid sleep 321 & kill -STOP $PPID; sleep 322";
+    let hidden = "env -i PATH=\"$PATH\" setsid sh -c 'trap \"\" TERM; sleep 323; sleep 323' >/dev/null 2>&1 &";
+    // One that wakes up does its work; one that is suspended again and again is swept away.
+    for again in ["", "trap 'kill -STOP $PPID' TERM;", "(trap '' TERM; while kill -STOP $PPID; do :; done) &"] {
+        let command = format!("{again} setsid sleep 321 & {hidden} kill -STOP $PPID; while :; do sleep 322; done");
+        let started = Instant::now();
+        let output = session.call("bash", json!({"command": command, "timeout": 1}));
+        assert!(started.elapsed() < Duration::from_secs(1 + 3), "{:?} for {again}", started.elapsed());
+        assert_eq!(code(&output), "bash.timeout");
+        assert!(output.content.contains("nothing of it is left running"), "{}", output.content);
+        assert_eq!(processes_in(&session.path()), Vec::<String>::new(), "{again}");
+    }
+}
+
+#[test]
+fn a_cancel_does_not_wait_for_a_supervisor_that_hangs() {
+    let session = Session::new();
+    let (cancel, cancelled) = oneshot::channel::<()>();
+    let cancel = std::sync::Mutex::new(Some(cancel));
+    let at = std::sync::Mutex::new(None);
+    let progress = |_: &str| {
+        if let Some(cancel) = cancel.lock().unwrap().take() {
+            *at.lock().unwrap() = Some(Instant::now());
+            cancel.send(()).unwrap();
+        }
+    };
+    let cancelled = async move { cancelled.await.unwrap_or_default() };
+    let command = "trap 'kill -STOP $PPID' TERM; echo started; kill -STOP $PPID; while :; do sleep 324; done";
+    let output = block_on(session.start("bash", json!({"command": command}), cancelled, &progress));
+    assert_eq!(code(&output), "tool.cancelled");
+    assert!(at.lock().unwrap().unwrap().elapsed() < Duration::from_secs(3));
+    assert!(output.content.contains("nothing of it is left running"), "{}", output.content);
+    assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_outlives_an_agent_whose_supervisor_is_suspended() {
+    let session = Session::new();
+    let (mut agent, mut held) = agent(&session, "kill -STOP $PPID; echo stopped >&9; exec sleep 300");
+    let mut line = String::new();
+    held.read_line(&mut line).unwrap();
+    assert_eq!(line, "stopped\n");
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    ends(held);
+    wait_for_none(&session);
+}
+
+#[test]
+fn a_storm_of_forks_is_over_in_time() {
+    let session = Session::new();
+    let command = "trap '' TERM; for n in 1 2 3 4 5 6 7 8 9 10; do (while :; do (:); done) & \
+                   setsid sh -c 'while :; do (:); done' & done; wait";
+    let started = Instant::now();
     let output = session.call("bash", json!({"command": command, "timeout": 1}));
+    assert!(started.elapsed() < Duration::from_secs(1 + 3), "{:?}", started.elapsed());
     assert_eq!(code(&output), "bash.timeout");
     assert!(output.content.contains("nothing of it is left running"), "{}", output.content);
     assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+}
+
+#[test]
+fn the_rest_of_many_is_counted_and_can_be_stopped() {
+    let session = Session::new();
+    let command = "for n in $(seq 60); do setsid sh -c 'echo >> up; exec sleep 300' >/dev/null 2>&1 & done; \
+                   until [ \"$(cat up 2>/dev/null | wc -l)\" = 60 ]; do sleep 0.05; done";
+    block_on(async {
+        let output = session.start("bash", json!({"command": command}), std::future::pending(), &|_| {}).await;
+        assert!(output.content.contains("; still running: "), "{}", output.content);
+        assert!(output.content.contains(" and 55 more; stop with: "), "{}", output.content);
+        assert!(output.content.len() < 500, "{}", output.content);
+        let stop = output.content.rsplit_once("stop with: ").unwrap().1.trim_end_matches(']').to_owned();
+        let after = session.start("bash", json!({"command": stop}), std::future::pending(), &|_| {}).await;
+        assert_eq!(after.meta.process.unwrap().exit, Some(0), "{}", after.content);
+        // The supervisor ends by itself when nothing is left, while the agent lives.
+        wait_for_none(&session);
+    });
 }
 
 #[test]
