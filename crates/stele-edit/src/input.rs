@@ -1,10 +1,12 @@
 //! Any dialect against one file.
 
+use crate::dialect::once::Once;
 use crate::dialect::{self, Action, Parsed};
 use crate::edit::{Applied, Options, requests};
 use crate::path::same_file;
 use crate::perform::{InsertAt, Request, perform};
 use crate::refuse::{Code, Refusal};
+use crate::text::refuse_nul;
 use crate::{Dialect, Edit};
 
 /// Applies an input in any dialect to one file, all of it or nothing.
@@ -23,8 +25,8 @@ pub fn edit_input(path: Option<&str>, original: Option<&[u8]>, input: &str) -> R
 /// # Errors
 /// `edit.unparsed`, naming the field that is missing or of the wrong kind.
 pub fn parse_structured(json: &str) -> Result<Vec<Edit>, Refusal> {
-    let value = serde_json::from_str(json).map_err(|error| {
-        let text = format!("the edits are no JSON ({error}); send {{\"edits\": [{{\"old\": \"…\", \"new\": \"…\"}}]}}");
+    let value = serde_json::from_str(json).map(|Once(value)| value).map_err(|error| {
+        let text = format!("the edits cannot be read as JSON ({error}); send {{\"edits\": [{{\"old\": \"…\", \"new\": \"…\"}}]}}");
         Refusal::new(Code::Unparsed, text)
     })?;
     dialect::structured(&value)
@@ -67,7 +69,10 @@ impl Options {
                     return Err(outside("the diff creates a file of another name"));
                 }
                 Action::Create { mode: Some(_), .. } => return Err(outside("the input sets the file's mode")),
-                Action::Create { content, .. } => return Ok(Applied::created(content, dialect)),
+                Action::Create { content, .. } => {
+                    refuse_nul(&content)?;
+                    return Ok(Applied::created(content, dialect));
+                }
             }
         }
         if all.is_empty() {

@@ -56,6 +56,7 @@ mod patch;
 mod path;
 mod perform;
 mod refuse;
+mod spot;
 mod text;
 
 pub use dialect::Dialect;
@@ -63,5 +64,6 @@ pub use diff::{Diff, unified_diff};
 pub use edit::{Applied, Edit, Healed, OnAmbiguous, Options, Place, apply};
 pub use find::wrapping::GUTTER;
 pub use input::{edit_input, parse_structured, stale};
-pub use patch::{FileChange, paths, plan};
+pub use patch::{Entry, FileChange, paths, plan};
 pub use refuse::{CODES, Refusal};
+pub use spot::{Folder, Spot};

@@ -1,6 +1,6 @@
 //! Patches over many files: all of it is worked out before anything is written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Dialect;
 use crate::dialect::{self, Action};
@@ -9,15 +9,19 @@ use crate::input::{exists, missing};
 use crate::path::inside;
 use crate::perform::{Request, perform};
 use crate::refuse::{Code, Refusal};
+use crate::spot::{ByPath, Folder, Placed, joined};
+use crate::text::refuse_nul;
 
 /// What becomes of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
     /// Where the file is afterwards, relative to the folder; where it was, when it is deleted.
     pub path: String,
-    /// Its bytes before; absent when it is created.
+    /// What stands under the name, before and after.
+    pub entry: Entry,
+    /// Its bytes before; absent when it is created. For a symbolic link, where it points to.
     pub before: Option<Vec<u8>>,
-    /// Its bytes after; absent when it is deleted.
+    /// Its bytes after; absent when it is deleted. For a symbolic link, where it points to.
     pub after: Option<Vec<u8>>,
     /// Where it was, when it is moved.
     pub moved_from: Option<String>,
@@ -27,6 +31,15 @@ pub struct FileChange {
     pub notes: Vec<String>,
     /// Slips that were forgiven, each once.
     pub healed: Vec<Healed>,
+}
+
+/// What stands under a name that a patch changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A file; changes go through the links that lead to it.
+    File,
+    /// A symbolic link, which is deleted or moved itself: what it leads to stays.
+    Link,
 }
 
 /// Works out a patch (an envelope or a unified diff) over files that `read` gives by their path relative to the folder;
@@ -62,13 +75,30 @@ pub fn paths(patch: &str) -> Result<Vec<String>, Refusal> {
 
 /// What a patch does to one file, in all its sections.
 #[derive(Default)]
-struct Wanted {
-    requests: Vec<Request>,
+pub(crate) struct Wanted {
+    pub(crate) requests: Vec<Request>,
     changes: bool,
     moved_to: Option<String>,
-    mode: Option<u32>,
+    pub(crate) mode: Option<u32>,
     created: Option<Vec<u8>>,
     deleted: Option<Option<Vec<Request>>>,
+}
+
+impl Wanted {
+    /// True when the file gets another path than this.
+    pub(crate) fn moves(&self, path: &str) -> bool {
+        self.moved_to.as_ref().is_some_and(|to| to != path)
+    }
+
+    /// True when the name goes.
+    pub(crate) fn takes_name(&self, path: &str) -> bool {
+        self.deleted.is_some() || self.moves(path)
+    }
+
+    /// True when a file that is there is changed under the name it has.
+    pub(crate) fn stays(&self, path: &str) -> bool {
+        self.created.is_none() && !self.takes_name(path)
+    }
 }
 
 impl Options {
@@ -77,6 +107,16 @@ impl Options {
     /// # Errors
     /// As [`plan`].
     pub fn plan(&self, patch: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Result<Vec<FileChange>, Refusal> {
+        self.plan_in(patch, &mut ByPath(read))
+    }
+
+    /// Works out a patch over a folder whose files may have several names: what is wanted of one file under several
+    /// of them is done together. Content is changed through symbolic links; a link that is deleted, or moved without a
+    /// change, is deleted or moved itself.
+    ///
+    /// # Errors
+    /// As [`plan`]; and `edit.link` when a link is moved and its file changed in one section.
+    pub fn plan_in(&self, patch: &str, folder: &mut dyn Folder) -> Result<Vec<FileChange>, Refusal> {
         let parsed = dialect::parse(patch)?;
         let mut order: Vec<(String, Wanted)> = Vec::new();
         let mut by_path: BTreeMap<String, usize> = BTreeMap::new();
@@ -93,13 +133,12 @@ impl Options {
             }
             self.add(&mut order[at].1, section.action).map_err(|refusal| refusal.about(&path))?;
         }
-        let mut targets: BTreeMap<String, String> = BTreeMap::new();
+        let mut made = BTreeSet::new();
         let mut plan = Vec::with_capacity(order.len());
-        for (path, wanted) in order {
-            let change = self
-                .change(parsed.dialect, &path, wanted, read, &mut targets)
-                .map_err(|refusal| refusal.about(&path))?;
-            plan.push(change);
+        for placed in joined(order, folder)? {
+            let path = placed.path.clone();
+            let change = self.change(parsed.dialect, placed, folder, &mut made);
+            plan.push(change.map_err(|refusal| refusal.about(&path))?);
         }
         Ok(plan)
     }
@@ -133,42 +172,62 @@ impl Options {
         Ok(())
     }
 
+    /// `made` are the names that come to be.
     fn change(
         &self,
         dialect: Dialect,
-        path: &str,
-        wanted: Wanted,
-        read: &mut dyn FnMut(&str) -> Option<Vec<u8>>,
-        targets: &mut BTreeMap<String, String>,
+        placed: Placed,
+        folder: &mut dyn Folder,
+        made: &mut BTreeSet<Vec<u8>>,
     ) -> Result<FileChange, Refusal> {
-        let before = read(path);
+        let Placed { path, spot, wanted, also } = placed;
+        let link = spot.link.filter(|_| wanted.takes_name(&path));
+        let entry = if link.is_some() { Entry::Link } else { Entry::File };
+        let before = if entry == Entry::Link { link } else { folder.read(&path) };
+        let joined = also.iter().map(|other| format!("{other} and {path} are one file; it has the changes of both"));
         let mut change = FileChange {
-            path: path.to_owned(),
+            path: path.clone(),
+            entry,
             before: None,
             after: None,
             moved_from: None,
             mode: wanted.mode,
-            notes: Vec::new(),
+            notes: joined.collect(),
             healed: Vec::new(),
         };
         if let Some(content) = wanted.created {
-            if before.is_some() || targets.insert(path.to_owned(), path.to_owned()).is_some() {
+            if before.is_some() || !made.insert(spot.target) {
                 return Err(exists());
             }
+            refuse_nul(&content)?;
             change.after = Some(content);
             return Ok(change);
         }
         let before = before.ok_or_else(missing)?;
         if let Some(shown) = wanted.deleted {
             self.refuse_other_content(dialect, &before, shown)?;
+            if entry == Entry::Link {
+                change.notes.push(format!("{path} was a symbolic link; what it leads to is as it was"));
+            }
             change.before = Some(before);
             return Ok(change);
         }
-        let moved_to = wanted.moved_to.filter(|to| to != path);
-        if let Some(to) = &moved_to
-            && (read(to).is_some() || targets.insert(to.clone(), path.to_owned()).is_some())
-        {
-            return Err(exists().about(to));
+        let moved_to = wanted.moved_to.filter(|to| *to != path);
+        if let Some(to) = &moved_to {
+            let there = folder.spot(to);
+            // What follows a link would put a link behind it.
+            let taken = entry == Entry::Link && there.link.is_some();
+            if taken || folder.read(to).is_some() || !made.insert(there.target) {
+                return Err(exists().about(to));
+            }
+        }
+        if entry == Entry::Link {
+            if !wanted.requests.is_empty() || wanted.mode.is_some() {
+                let text = "it is a symbolic link, which is moved alone; change the file that it leads to under that \
+                            file's own name";
+                return Err(Refusal::new(Code::Link, text));
+            }
+            change.notes.push(format!("{path} is a symbolic link and was moved as it is; what it leads to was not"));
         }
         if wanted.requests.is_empty() {
             if moved_to.is_none() && wanted.mode.is_none() {
@@ -177,7 +236,8 @@ impl Options {
             change.after = Some(before.clone());
         } else {
             let applied = perform(self, &before, &wanted.requests, dialect)?;
-            (change.after, change.notes, change.healed) = (Some(applied.bytes), applied.notes, applied.healed);
+            change.notes.extend(applied.notes);
+            (change.after, change.healed) = (Some(applied.bytes), applied.healed);
         }
         if let Some(to) = moved_to {
             change.moved_from = Some(std::mem::replace(&mut change.path, to));

@@ -52,6 +52,9 @@ pub(crate) fn inside(root: Option<&str>, path: &str) -> Result<String, Refusal> 
     if inner.is_empty() {
         return outside("names no file");
     }
+    if matches!(path.rsplit('/').next(), Some("" | "." | "..")) {
+        return outside("ends as the name of a folder does");
+    }
     Ok(inner.join("/"))
 }
 
@@ -71,7 +74,7 @@ mod tests {
     fn paths_stay_inside() {
         assert_eq!(inside(None, "./src/../a.rs").unwrap(), "a.rs");
         assert_eq!(inside(Some("/w"), "/w/src//a.rs").unwrap(), "src/a.rs");
-        for path in ["../a", "a/../../b", "/etc/passwd", "/w2/a", "C:\\a", "", ".", "/w", "a\0b"] {
+        for path in ["../a", "a/../../b", "/etc/passwd", "/w2/a", "C:\\a", "", ".", "/w", "a\0b", "a/", "a/.", "a/b/..", "/w/a//"] {
             assert_eq!(inside(Some("/w"), path).unwrap_err().code, "edit.outside", "{path}");
         }
     }

@@ -9,7 +9,7 @@ use crate::find::closest::{against, closest, visible};
 use crate::find::pattern::{self, Substitution};
 use crate::find::{self, Change, Climb, Hit, Match, Outcome, Sought, Texts, Unit, with_line_ends};
 use crate::refuse::{Code, Refusal};
-use crate::text::{LineEnd, Source, encoding, line_feeds};
+use crate::text::{LineEnd, Source, encoding, line_feeds, refuse_nul};
 
 /// One thing to do to a file, whatever it was written in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,7 @@ pub(crate) fn perform(
     if bytes == original {
         return Err(Refusal::new(Code::NoChange, "the file would stay as it is; nothing was changed"));
     }
+    refuse_nul(&bytes)?;
     Ok(Applied {
         bytes,
         notes: work.notes,
@@ -310,6 +311,10 @@ impl Work<'_> {
         let line_end = self.source.line_end_at(&(end..end)).as_str();
         let text = lines.join(line_end);
         self.source.takes(&text)?;
+        // An empty search with nothing to put in.
+        if lines.is_empty() {
+            return Err(Refusal::new(Code::NoChange, "there is nothing to find and nothing to put in; leave it out"));
+        }
         let at_end = after == count;
         let cut = self.source.cut_at_end();
         // The end of the file stays as it was, unless the input says how it is to be.

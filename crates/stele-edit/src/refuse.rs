@@ -50,6 +50,7 @@ codes! {
     Exists = "edit.exists", "the file to create is there already";
     Missing = "edit.missing", "the file to change is not there";
     Outside = "edit.outside", "the input reaches beyond the file or folder it may change";
+    Link = "edit.link", "a symbolic link is moved where only a file can be";
     Encoding = "edit.encoding", "the file's encoding cannot take the new text";
     Binary = "edit.binary", "the file is not text";
     TooLarge = "edit.too_large", "the file, the input or the number of places is over a limit";

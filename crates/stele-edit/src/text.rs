@@ -212,6 +212,17 @@ pub(crate) fn blank(line: &str) -> bool {
     line.trim().is_empty()
 }
 
+/// Refuses content that would not be text any more.
+///
+/// # Errors
+/// `edit.binary`.
+pub(crate) fn refuse_nul(after: &[u8]) -> Result<(), Refusal> {
+    let Some(at) = memchr(0, after) else { return Ok(()) };
+    let line = 1 + memchr_iter(b'\n', &after[..at]).count();
+    let text = format!("the new text puts a NUL in line {line}, and the file would not be text any more; leave it out");
+    Err(Refusal::new(Code::Binary, text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,7 +19,7 @@ use crate::path::Place;
 /// The bits of a mode that say what a file is (`inode(7)`).
 const KIND: u32 = 0o170_000;
 /// What they are for a symbolic link.
-const LINK: u32 = 0o120_000;
+pub(crate) const LINK: u32 = 0o120_000;
 /// The bits of a mode that can be set.
 const BITS: u32 = 0o7777;
 
@@ -76,21 +76,6 @@ pub fn locate(folder: &Path, asked: &str) -> Result<Located, ToolError> {
     located.map_err(ToolError::from)
 }
 
-/// The file that a name exactly stands for, as [`locate`] gives it.
-///
-/// # Errors
-/// As [`locate`].
-pub fn exactly(folder: &Path, asked: &str) -> Result<Located, ToolError> {
-    let place = Place { cwd: folder.to_owned(), home: None, spill: None, writer: None };
-    let path = place.target(asked)?;
-    let bytes = match file::read(&path, asked) {
-        Ok(bytes) => Some(bytes),
-        Err(error) if is_missing(&error) => None,
-        Err(error) => return Err(error.into()),
-    };
-    Ok(Located { path, instead: None, bytes })
-}
-
 /// What stands under a real path; absent when there is nothing.
 ///
 /// # Errors
@@ -134,9 +119,10 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Takes note of a file at a real path, links followed; `bytes` is its content, if it exists.
+    /// Takes note of what stands at a real path, if it exists: a file with its content, or a symbolic link that is
+    /// changed itself, with where it points to.
     pub(crate) fn note(path: &Path, bytes: Option<&[u8]>) -> Self {
-        let mode = fs::metadata(path).map_or(0, |metadata| metadata.mode());
+        let mode = fs::symlink_metadata(path).map_or(0, |metadata| metadata.mode());
         let kept = bytes.filter(|bytes| bytes.len() as u64 <= limits::UNDO_FILE_BYTES.default);
         Self {
             path: path.to_owned(),
@@ -148,7 +134,7 @@ impl Before {
 
     /// What was changed, now that it has this content.
     pub(crate) fn became(self, bytes: Option<&[u8]>) -> FileChange {
-        let mode = fs::metadata(&self.path).map_or(0, |metadata| metadata.mode());
+        let mode = fs::symlink_metadata(&self.path).map_or(0, |metadata| metadata.mode());
         FileChange {
             path: self.path.display().to_string(),
             before: self.version,
@@ -183,37 +169,6 @@ pub struct Wanted<'a> {
     pub bytes: &'a [u8],
     /// Type and mode as `st_mode`, or the mode alone; absent to keep the mode there is.
     pub mode: Option<u32>,
-}
-
-/// What a plan of the edit engine does, name by name: what is new comes before what goes. Names are taken exactly.
-///
-/// # Errors
-/// `file.*` for a name that leads nowhere.
-pub fn of_plan<'a>(folder: &Path, plan: &'a [stele_edit::FileChange]) -> Result<Vec<Change<'a>>, ToolError> {
-    let place = Place { cwd: folder.to_owned(), home: None, spill: None, writer: None };
-    planned(&place, plan).map_err(ToolError::from)
-}
-
-pub(crate) fn planned<'a>(place: &Place, plan: &'a [stele_edit::FileChange]) -> Result<Vec<Change<'a>>> {
-    let mut changes = Vec::new();
-    for change in plan {
-        let moved_from = change.moved_from.as_deref();
-        let from = moved_from.map(|from| place.target(from)).transpose()?;
-        if let Some(after) = &change.after {
-            // A patch says which bits a file has, not what it is; a file that is only moved keeps them.
-            let kept = from.as_ref().and_then(|from| fs::metadata(from).ok()).map(|metadata| metadata.mode() & BITS);
-            let to = Some(Wanted { bytes: after, mode: change.mode.map(|mode| mode & 0o777).or(kept) });
-            changes.push(Change { shown: &change.path, path: place.target(&change.path)?, to, made: None });
-        }
-        match (moved_from, from) {
-            (Some(shown), Some(path)) => changes.push(Change { shown, path, to: None, made: None }),
-            _ if change.after.is_none() => {
-                changes.push(Change { shown: &change.path, path: place.target(&change.path)?, to: None, made: None });
-            }
-            _ => {}
-        }
-    }
-    Ok(changes)
 }
 
 /// Makes all changes, in order; when one fails, those before it are taken back. Gives a note for each file that could

@@ -32,6 +32,7 @@ mod snapshot;
 mod spill;
 mod supervise;
 mod tools;
+pub mod tree;
 mod walk;
 #[cfg(feature = "web")]
 mod web;

@@ -139,6 +139,15 @@ impl Place {
         Err(Error::Loop { path: asked.to_owned() })
     }
 
+    /// The real path of a name itself: its folder is resolved, and a symbolic link in the last place is not followed.
+    pub(crate) fn name(&self, asked: &str) -> Result<PathBuf> {
+        let path = self.join(asked);
+        match (path.parent(), path.file_name()) {
+            (Some(folder), Some(name)) => Ok(deepest(folder).map_err(Error::io("open", asked))?.join(name)),
+            _ => self.target(asked),
+        }
+    }
+
     fn missing(&self, asked: &str) -> Error {
         let names = self.nearest(asked);
         let hint = if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(", ")) };

@@ -146,11 +146,16 @@ fn extract(bytes: &[u8], out: &mut dyn Write) -> std::io::Result<()> {
     let Ok(document) = lopdf::Document::load_mem_with_options(bytes, options) else {
         return Err(std::io::ErrorKind::InvalidData.into());
     };
-    if document.is_encrypted() {
+    // As a reference or as it stands (ISO 32000-1, 7.5.5); the crate looks for the first only.
+    if document.trailer.get(b"Encrypt").is_ok_and(|encrypt| !encrypt.is_null()) {
         out.write_all(ENCRYPTED.as_bytes())?;
         return Err(std::io::ErrorKind::PermissionDenied.into());
     }
     let pages = document.get_pages();
+    // Every PDF has a page: this is one whose tree of pages leads nowhere.
+    if pages.is_empty() {
+        return Err(std::io::ErrorKind::InvalidData.into());
+    }
     writeln!(out, "{}", pages.len())?;
     let mut written = 0;
     for (number, page) in pages.iter().take(PAGES) {
@@ -313,6 +318,34 @@ mod tests {
         extract(&written(&["First page", "And the next"]), &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "2\n## page 1\nFirst page\nsecond line end\n## page 2\nAnd the next\nsecond line end\n");
+    }
+
+    /// The file with other words in it, of the same length so that all stays in its place.
+    fn with(words: &str, instead: &str) -> Vec<u8> {
+        assert_eq!(words.len(), instead.len());
+        let file = String::from_utf8(written(&["one"])).unwrap();
+        assert!(file.contains(words));
+        file.replace(words, instead).into_bytes()
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pdf");
+        std::fs::write(&path, bytes).unwrap();
+        text(&path, "a.pdf", None, &AtomicBool::new(false)).map(|document| document.note).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_has_no_pages_or_needs_a_password_is_refused() {
+        let looped = refused(&with("/Kids[4 0 R]", "/Kids[2 0 R]"));
+        assert!(looped.ends_with("; it cannot be read as one"), "{looped}");
+        let plain = String::from_utf8(written(&["one"])).unwrap();
+        let encrypted = |dictionary: &str| plain.replace("/Root 1 0 R>>", &format!("/Root 1 0 R/Encrypt {dictionary}>>"));
+        let direct = refused(encrypted("<</Filter/Standard/V 1/R 2/P -4>>").as_bytes());
+        assert!(direct.ends_with("; it is encrypted"), "{direct}");
+        let mut out = Vec::new();
+        extract(encrypted("null").as_bytes(), &mut out).unwrap();
+        assert!(out.starts_with(b"1\n"));
     }
 
     proptest! {

@@ -27,6 +27,15 @@ pub(crate) struct Window {
     cut: u64,
     invalid: bool,
     carriage: u64,
+    /// Carriage returns stand in the last line, which no line feed ends.
+    inner: bool,
+}
+
+/// What a line ended with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    LineFeed,
+    File,
 }
 
 impl Window {
@@ -47,6 +56,7 @@ impl Window {
             cut: 0,
             invalid: false,
             carriage: 0,
+            inner: false,
         }
     }
 
@@ -75,7 +85,7 @@ impl Window {
             }
             self.length += part.len() as u64;
             if end.is_some() {
-                self.end_line();
+                self.end_line(Ended::LineFeed);
             }
             bytes = &bytes[part.len() + usize::from(end.is_some())..];
         }
@@ -84,27 +94,29 @@ impl Window {
     /// The end of the bytes.
     pub(crate) fn finish(&mut self) {
         if self.length > 0 {
-            self.end_line();
+            self.end_line(Ended::File);
         }
     }
 
-    fn end_line(&mut self) {
+    fn end_line(&mut self, ended: Ended) {
         if self.wanted() {
-            self.show();
+            self.show(ended);
         }
         self.total += 1;
         self.line.clear();
         self.length = 0;
     }
 
-    fn show(&mut self) {
+    fn show(&mut self, ended: Ended) {
         let whole = self.line.len() as u64 == self.length;
         let mut line = self.line.as_slice();
+        let taken = line.len();
         if whole && let Some(rest) = line.strip_suffix(b"\r") {
             line = rest;
             self.length -= 1;
-            self.carriage += 1;
+            self.carriage += u64::from(ended == Ended::LineFeed);
         }
+        self.inner |= ended == Ended::File && (line.contains(&b'\r') || line.len() < taken);
         let mut shown = LINE.min(line.len());
         // Not in the middle of a character.
         while shown < line.len() && shown > 0 && (line[shown] & 0xc0) == 0x80 {
@@ -147,6 +159,9 @@ impl Window {
         if self.carriage > 0 {
             notes.push("line ends are CRLF".to_owned());
         }
+        if self.inner && self.total == 1 && self.carriage == 0 {
+            notes.push("line ends are CR alone, so all of it is one line here".to_owned());
+        }
         if self.invalid {
             notes.push("not UTF-8: bytes that are no text are shown as \u{fffd}".to_owned());
         }
@@ -179,6 +194,19 @@ mod tests {
         assert_eq!((middle.text.as_str(), middle.shown, middle.total, middle.carriage), ("2→b\n", 1, 3, 1));
         assert_eq!(window(b"a\nb\n", 100, 3, 1).shown, 0);
         assert_eq!(window(b"", 100, 1, 1).total, 0);
+    }
+
+    #[test]
+    fn line_ends_are_named_as_they_are() {
+        let notes = |bytes: &[u8]| window(bytes, 2, 1, 10).text(Vec::new()).lines().last().unwrap().to_owned();
+        assert_eq!(notes(b"a\r\nb\r\n"), "[line ends are CRLF]");
+        assert_eq!(notes(b"a\r\n"), "[line ends are CRLF]");
+        let alone = "[line ends are CR alone, so all of it is one line here]";
+        assert_eq!(notes(b"a\rb\r"), alone);
+        assert_eq!(notes(b"a\rb"), alone);
+        assert_eq!(notes(b"a\r"), alone);
+        assert_eq!(notes(b"a\nb\r"), "2\u{2192}b");
+        assert_eq!(notes(b"a\rb\n"), "1\u{2192}a\rb");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use stele_core::{Hash, ToolError};
 use stele_edit::limits::MAX_INPUT;
 use stele_edit::{Healed, Refusal, unified_diff};
 use stele_tools::change::{self, Change, Wanted};
+use stele_tools::tree;
 
 use crate::args::{EditArgs, EditOutput, PatchArgs};
 use crate::error::{CommandError, Result};
@@ -119,24 +120,13 @@ fn edit_one(folder: &Path, asked: &str, input: &str, dry_run: bool) -> Result<Re
 }
 
 fn patch_many(folder: &Path, input: &str, dry_run: bool) -> Result<Report, Refused> {
-    let root = folder.display().to_string();
-    let options = stele_edit::Options { root: Some(root), ..stele_edit::Options::default() };
-    let mut unreadable = None;
-    let plan = options.plan(input, &mut |path| match change::exactly(folder, path) {
-        Ok(located) => located.bytes,
-        Err(error) => {
-            unreadable.get_or_insert(error);
-            None
-        }
-    });
-    // What could not be read is no missing file.
-    if let Some(error) = unreadable {
-        return Err(error.into());
-    }
-    let plan = plan?;
+    let planned = tree::plan(folder, &stele_edit::Options::default(), input)?;
+    // Also what is only shown has to be possible.
+    let changes = planned.changes()?;
+    let plan = &planned.plan;
     let mut notes: Vec<String> = plan.iter().flat_map(|change| change.notes.iter().cloned()).collect();
     if !dry_run {
-        notes.extend(change::apply(&change::of_plan(folder, &plan)?)?);
+        notes.extend(change::apply(&changes)?);
     }
     let mut healed: Vec<Healed> = plan.iter().flat_map(|change| change.healed.iter().copied()).collect();
     healed.sort_unstable();

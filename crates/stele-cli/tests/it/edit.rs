@@ -229,3 +229,51 @@ fn what_cannot_be_edited_is_refused_and_wrong_usage_is_told_apart() {
     assert_eq!(run(&place, &["patch", "text"], "").code, 2);
     assert_eq!(run(&place, &["edit", "text", "-C", "nowhere"], "s/a/b/").code, 2);
 }
+
+#[test]
+fn a_patch_reaches_no_file_outside_the_folder_through_a_link() {
+    let place = Place::new();
+    let out = place.path().join("out");
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("s.txt"), "s\n").unwrap();
+    place.write("in.txt", "s\n");
+    let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, place.folder().join(name)).unwrap();
+    link("../out", "lnk");
+    link("../out/new.txt", "dang");
+    link("../out/s.txt", "po");
+    link("s.txt", "../out/inner");
+    for body in [
+        "*** Update File: lnk/s.txt\n@@\n-s\n+x\n",
+        "*** Update File: po\n@@\n-s\n+x\n",
+        "*** Add File: dang\n+x\n",
+        "*** Add File: lnk/deep/new.txt\n+x\n",
+        "*** Update File: in.txt\n*** Move to: lnk/y.txt\n",
+        "*** Delete File: lnk/s.txt\n",
+        "*** Update File: lnk/s.txt\n*** Move to: mine.txt\n",
+    ] {
+        for dry in [&["patch", "--json"][..], &["patch", "--json", "--dry-run"]] {
+            let done = run(&place, dry, format!("*** Begin Patch\n{body}*** End Patch\n"));
+            assert_eq!(report(&done)["code"], "edit.outside", "{body}");
+        }
+    }
+    let inner = "*** Begin Patch\n*** Delete File: lnk/inner\n*** End Patch\n";
+    assert_eq!(report(&run(&place, &["patch", "--json"], inner))["code"], "edit.link");
+    assert_eq!(files(&out), ["inner", "s.txt"]);
+    assert_eq!(fs::read_to_string(out.join("s.txt")).unwrap(), "s\n");
+    // The link itself is in the folder.
+    let delete = "*** Begin Patch\n*** Delete File: po\n*** Update File: in.txt\n@@\n-s\n+x\n*** End Patch\n";
+    let done = run(&place, &["patch"], delete);
+    assert!(done.code == 0 && done.err.contains("po was a symbolic link"), "{done:?}");
+    assert_eq!((files(&place.folder()), files(&out).len()), (vec!["dang".into(), "in.txt".into(), "lnk".into()], 2));
+}
+
+#[test]
+fn a_patch_changes_a_file_once_under_all_its_names() {
+    let place = Place::new();
+    place.write("f", "a\nb\n");
+    std::os::unix::fs::symlink("f", place.folder().join("lf")).unwrap();
+    let patch = "*** Begin Patch\n*** Update File: f\n-a\n+x\n*** Update File: lf\n-b\n+y\n*** End Patch\n";
+    let done = run(&place, &["patch", "--json"], patch);
+    assert_eq!(report(&done)["files"].as_array().unwrap().len(), 1);
+    assert_eq!(place.read("f"), "x\ny\n");
+}

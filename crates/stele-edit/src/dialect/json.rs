@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::loose::{self, Loose};
+use super::once::Once;
 use super::{Action, Dialect, Fault, Section};
 use crate::refuse::{Code, Refusal};
 use crate::{Edit, text};
@@ -32,6 +33,14 @@ pub(crate) fn structured(value: &Value) -> Result<Vec<Edit>, Refusal> {
 
 fn edit(value: &Value) -> Result<Edit, String> {
     let object = value.as_object().ok_or("it is not an object")?;
+    for names in [&OLD[..], &NEW, &ALL, &NEAR] {
+        let mut given = names.iter().filter_map(|name| Some((*name, object.get(*name)?)));
+        if let Some((first, value)) = given.next()
+            && let Some((other, _)) = given.find(|(_, other)| *other != value)
+        {
+            return Err(format!("`{first}` and `{other}` mean the same, and differ"));
+        }
+    }
     let field = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, object.get(*name)?)));
     let text = |names: &[&'static str]| match field(names) {
         Some((_, Value::String(text))) => Ok(text.clone()),
@@ -63,6 +72,10 @@ pub(super) fn parse(input: &str) -> Result<(Dialect, Vec<Section>), Fault> {
         Some(values) => values,
         None => match loose::parse(trimmed) {
             Loose::Values(values) => values,
+            Loose::Repeated(name) if may_be_edits(trimmed, &name) => {
+                return Err(Fault::broken(0, format!("the field `{name}` is given twice in one object")));
+            }
+            Loose::Repeated(_) => return Err(Fault::Other),
             Loose::Cut if speaks_of_edits(trimmed) => {
                 return Err(Fault::broken(0, "it does not parse as JSON, strict or loose"));
             }
@@ -104,9 +117,15 @@ fn path(value: &Value) -> Option<String> {
     PATH.iter().find_map(|name| value.get(name)?.as_str()).map(str::to_owned)
 }
 
-/// One value or several after each other.
+/// One value or several after each other. Nothing where a field is given twice: what reads loosely says so.
 fn strict(input: &str) -> Option<Vec<Value>> {
-    serde_json::Deserializer::from_str(input).into_iter().collect::<Result<Vec<Value>, _>>().ok()
+    let values = serde_json::Deserializer::from_str(input).into_iter::<Once>();
+    values.map(|value| value.map(|Once(value)| value)).collect::<Result<_, _>>().ok()
+}
+
+/// True when an object with this field, twice, was surely meant to be edits.
+fn may_be_edits(input: &str, repeated: &str) -> bool {
+    speaks_of_edits(input) || repeated == "edits" || OLD.iter().chain(&NEW).any(|name| *name == repeated)
 }
 
 /// True when a text that is no JSON was surely meant to be edits.
@@ -154,6 +173,26 @@ mod tests {
         assert!(matches!(edits(r#"{"search":"a"}"#), Err(Fault::Broken { .. })));
         assert!(matches!(edits(r#"{"search":"a","repl"#), Err(Fault::Broken { .. })));
         assert!(matches!(edits(r#"{"name":"x","version":1}"#), Err(Fault::Other)));
+        assert!(matches!(edits(r#"{"name":"x","name":1}"#), Err(Fault::Other)));
         assert!(matches!(edits("plain"), Err(Fault::Other)));
+    }
+
+    #[test]
+    fn a_field_that_is_given_twice_is_refused() {
+        for input in [
+            r#"{"edits":[{"old":"a","new":"A"}],"edits":[{"old":"b","new":"B"}]}"#,
+            r#"{"edits":[{"old":"a","old":"b","new":"B"}]}"#,
+            r#"{"edits":[{"old":"a","new":"B","all":true,"all":false}]}"#,
+            r#"{"path":"f","old":"a","old":"b","new":"B"}"#,
+            r#"[{"path":"f","old":"a","old":"b","new":"B"}]"#,
+            "{search: 'a', replace: 'b', replace: 'c'}",
+            "search='a' search='b' replace='c'",
+        ] {
+            let fault = edits(input).unwrap_err();
+            assert!(matches!(&fault, Fault::Broken { why, .. } if why.contains("is given twice")), "{input}: {fault:?}");
+        }
+        let two = edits(r#"{"edits":[{"old":"a","search":"b","new":"B"}]}"#).unwrap_err();
+        assert!(matches!(&two, Fault::Refused(it) if it.message.contains("`old` and `search` mean the same")), "{two:?}");
+        assert!(edits(r#"{"edits":[{"old":"a","search":"a","new":"B"}]}"#).is_ok());
     }
 }

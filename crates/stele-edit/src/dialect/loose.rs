@@ -8,12 +8,14 @@ const DEPTH: usize = 16;
 
 pub(super) enum Loose {
     Values(Vec<Value>),
+    /// An object has this field twice, and so contradicts itself.
+    Repeated(String),
     Cut,
 }
 
 /// True for `name=` or `name:` at the start, with one of the names, quoted or bare.
 pub(super) fn starts_with_field(input: &str, names: &[&str]) -> bool {
-    let mut reader = Reader { rest: input };
+    let mut reader = Reader::new(input);
     let quoted = input.starts_with(['"', '\'']);
     let name = if quoted { reader.string() } else { reader.word().map(str::to_owned) };
     reader.space();
@@ -22,12 +24,12 @@ pub(super) fn starts_with_field(input: &str, names: &[&str]) -> bool {
 
 /// Reads all of an input: values after each other, or the fields of one object without its braces.
 pub(super) fn parse(input: &str) -> Loose {
-    let mut reader = Reader { rest: input };
+    let mut reader = Reader::new(input);
     let mut values = Vec::new();
     if !input.starts_with(['{', '[']) {
         return match reader.fields(None, 0) {
             Some(object) if reader.rest.is_empty() => Loose::Values(vec![Value::Object(object)]),
-            _ => Loose::Cut,
+            _ => reader.fault(),
         };
     }
     loop {
@@ -37,7 +39,7 @@ pub(super) fn parse(input: &str) -> Loose {
         }
         match reader.value(0) {
             Some(value) => values.push(value),
-            None => return Loose::Cut,
+            None => return reader.fault(),
         }
         reader.space();
         reader.skip(',');
@@ -46,9 +48,19 @@ pub(super) fn parse(input: &str) -> Loose {
 
 struct Reader<'a> {
     rest: &'a str,
+    repeated: Option<String>,
 }
 
 impl<'a> Reader<'a> {
+    fn new(rest: &'a str) -> Self {
+        Self { rest, repeated: None }
+    }
+
+    /// Why nothing was read.
+    fn fault(self) -> Loose {
+        self.repeated.map_or(Loose::Cut, Loose::Repeated)
+    }
+
     fn space(&mut self) {
         self.rest = self.rest.trim_start();
     }
@@ -117,10 +129,11 @@ impl<'a> Reader<'a> {
                 return None;
             }
             let value = self.value(depth + 1)?;
-            // A field given twice contradicts itself.
-            if object.insert(key, value).is_some() {
+            if object.contains_key(&key) {
+                self.repeated = Some(key);
                 return None;
             }
+            object.insert(key, value);
             let before = self.rest.len();
             self.space();
             let spaced = self.rest.len() < before;
@@ -182,7 +195,7 @@ mod tests {
     fn one(input: &str) -> Option<String> {
         match parse(input) {
             Loose::Values(values) => Some(serde_json::to_string(&values).unwrap()),
-            Loose::Cut => None,
+            Loose::Repeated(_) | Loose::Cut => None,
         }
     }
 

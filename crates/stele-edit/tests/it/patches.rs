@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use stele_edit::{FileChange, Options, Refusal, plan};
+use stele_edit::{Entry, FileChange, Folder, Options, Refusal, Spot, plan};
 
 fn files(files: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
     files.iter().map(|(path, content)| ((*path).to_owned(), content.as_bytes().to_vec())).collect()
@@ -125,4 +125,82 @@ fn paths_that_git_quotes() {
     let there = [("na\u{e9}.txt", "a\n")];
     let patch = "--- \"a/na\\303\\251.txt\"\n+++ \"b/na\\303\\251.txt\"\t2026-01-01\n@@ -1 +1 @@\n-a\n+b\n";
     assert_eq!(after(&there, patch), expected(&[("na\u{e9}.txt", "b\n")]));
+}
+
+/// Files under several names: `lf` and `self/f` lead to `f` through links, `hf` is a hard link to it, `gone` is a link
+/// to nothing.
+struct Linked;
+
+impl Folder for Linked {
+    fn read(&mut self, path: &str) -> Option<Vec<u8>> {
+        let target = String::from_utf8(self.spot(path).target).unwrap();
+        matches!(target.as_str(), "f" | "hf").then(|| b"a\nb\n".to_vec())
+    }
+
+    fn spot(&mut self, path: &str) -> Spot {
+        let name = path.trim_start_matches("self/");
+        let (target, link) = match name {
+            "lf" => ("f", Some("f")),
+            "gone" => ("nowhere", Some("nowhere")),
+            name => (name, None),
+        };
+        let file = if target == "hf" { "f" } else { target };
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        Spot { name: bytes(name), target: bytes(target), file: bytes(file), link: link.map(bytes) }
+    }
+}
+
+fn linked(body: &str) -> Result<Vec<FileChange>, &'static str> {
+    Options::default().plan_in(&envelope(body), &mut Linked).map_err(|refusal| refusal.code)
+}
+
+#[test]
+fn one_file_under_several_names_is_changed_once() {
+    for other in ["lf", "hf", "self/f", "self/lf"] {
+        let changes =
+            linked(&format!("*** Update File: f\n@@\n-a\n+x\n*** Update File: {other}\n@@\n-b\n+y\n")).unwrap();
+        assert_eq!(changes.len(), 1, "{other}");
+        assert_eq!((changes[0].path.as_str(), changes[0].after.as_deref()), ("f", Some(&b"x\ny\n"[..])));
+        assert_eq!(changes[0].notes, [format!("{other} and f are one file; it has the changes of both")]);
+        let both = format!("*** Update File: f\n@@\n-a\n+x\n*** Update File: {other}\n@@\n-a\n+y\n");
+        assert_eq!(linked(&both), Err("edit.overlap"), "{other}");
+    }
+    let change = "*** Update File: f\n@@\n-a\n+x\n";
+    for other in [
+        "*** Delete File: self/f\n",
+        "*** Update File: self/f\n*** Move to: g\n",
+        "*** Update File: hf\n*** Move to: g\n",
+        "*** Update File: hf\n*** Move to: g\n@@\n-b\n+y\n",
+    ] {
+        assert_eq!(linked(&format!("{change}{other}")), Err("edit.overlap"), "{other}");
+        assert_eq!(linked(&format!("{other}{change}")), Err("edit.overlap"), "{other}");
+    }
+    assert_eq!(linked("*** Add File: n\n+x\n*** Add File: self/n\n+y\n"), Err("edit.overlap"));
+    assert_eq!(linked("*** Add File: gone\n+x\n*** Add File: nowhere\n+y\n"), Err("edit.overlap"));
+    assert_eq!(linked("*** Update File: f\n*** Move to: self/n\n*** Add File: n\n+y\n"), Err("edit.exists"));
+    // Another name of a file may go while its content is changed.
+    for other in ["lf", "hf"] {
+        assert_eq!(linked(&format!("{change}*** Delete File: {other}\n")).unwrap().len(), 2, "{other}");
+    }
+}
+
+#[test]
+fn a_link_is_deleted_and_moved_itself() {
+    let changes = linked("*** Delete File: lf\n*** Update File: gone\n*** Move to: g\n").unwrap();
+    let [deleted, moved] = changes.as_slice() else { panic!("{changes:?}") };
+    assert_eq!((deleted.entry, deleted.before.as_deref(), &deleted.after), (Entry::Link, Some(&b"f"[..]), &None));
+    assert_eq!(deleted.notes, ["lf was a symbolic link; what it leads to is as it was"]);
+    assert_eq!((moved.entry, moved.path.as_str(), moved.moved_from.as_deref()), (Entry::Link, "g", Some("gone")));
+    assert_eq!(moved.after.as_deref(), Some(&b"nowhere"[..]));
+    // A change goes through it.
+    let changed = linked("*** Update File: lf\n@@\n-a\n+x\n").unwrap();
+    assert_eq!((changed[0].entry, changed[0].after.as_deref()), (Entry::File, Some(&b"x\nb\n"[..])));
+    assert_eq!(linked("*** Update File: lf\n*** Move to: g\n@@\n-a\n+x\n"), Err("edit.link"));
+    assert_eq!(linked("*** Update File: lf\n*** Move to: gone\n"), Err("edit.exists"));
+    assert_eq!(linked("*** Update File: gone\n@@\n-a\n+x\n"), Err("edit.missing"));
+    // A diff that deletes a link shows where it points to.
+    let shown = |to: &str| format!("--- a/lf\n+++ /dev/null\n@@ -1 +0,0 @@\n-{to}\n\\ No newline at end of file\n");
+    let plan = |to: &str| Options::default().plan_in(&shown(to), &mut Linked).map_err(|refusal| refusal.code);
+    assert_eq!(plan("f").unwrap()[0].entry, Entry::Link);
+    assert_eq!(plan("other").unwrap_err(), "edit.not_found");
 }

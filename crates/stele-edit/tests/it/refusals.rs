@@ -1,6 +1,6 @@
 //! What a refusal tells the model.
 
-use stele_edit::{CODES, Edit, apply, limits, stale};
+use stele_edit::{CODES, Edit, apply, edit_input, limits, parse_structured, plan, stale};
 
 fn refused(file: &str, old: &str) -> String {
     let edit = Edit { old: old.into(), new: "x".into(), ..Edit::default() };
@@ -77,9 +77,28 @@ fn every_code_has_a_meaning() {
     assert!(CODES.iter().all(|(code, meaning)| code.starts_with("edit.") && !meaning.is_empty()));
     codes.sort_unstable();
     codes.dedup();
-    assert_eq!(codes.len(), 14);
+    assert_eq!(codes.len(), 15);
     let page = include_str!("../../../../docs/edit.md");
     for code in codes {
         assert!(page.contains(&format!("`{code}`")), "docs/edit.md does not explain {code}");
     }
+}
+
+#[test]
+fn what_would_end_text_or_changes_nothing_is_refused() {
+    let code = |file: Option<&[u8]>, input: &str| edit_input(Some("f"), file, input).unwrap_err().code;
+    let nul = r#"{"edits": [{"old": "a", "new": "b\u0000"}]}"#;
+    assert_eq!(code(Some(b"a\n"), nul), "edit.binary");
+    let created = r#"{"edits": [{"old": "", "new": "b\u0000"}]}"#;
+    assert_eq!(code(None, created), "edit.binary");
+    let added = "*** Begin Patch\n*** Add File: f\n+a\0b\n*** End Patch\n";
+    assert_eq!(code(None, added), "edit.binary");
+    assert_eq!(plan(added, &mut |_| None).unwrap_err().code, "edit.binary");
+    let empty = "<<<<<<< SEARCH\n=======\n>>>>>>> REPLACE\n";
+    for file in [Some(&b"a\n"[..]), Some(b"a"), Some(b""), None] {
+        assert_eq!(code(file, empty), "edit.no_change", "{file:?}");
+    }
+    let twice = r#"{"edits":[{"old":"a","new":"A"}],"edits":[{"old":"b","new":"B"}]}"#;
+    assert_eq!(code(Some(b"a\nb\n"), twice), "edit.unparsed");
+    assert!(parse_structured(twice).unwrap_err().message.contains("`edits` is given twice"));
 }

@@ -115,7 +115,7 @@ fn list(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
             format!("{indent}{name}/\n")
         } else if kind.is_some_and(|kind| kind.is_symlink()) {
             let to = std::fs::read_link(entry.path()).map_or_else(|_| "?".to_owned(), |to| to.display().to_string());
-            format!("{indent}{name} -> {to}\n")
+            format!("{indent}{name} -> {}\n", path::one_line(&to))
         } else {
             let size = entry.metadata().map_or_else(|_| "?".to_owned(), |metadata| size(metadata.len()));
             format!("{indent}{name} {size}\n")

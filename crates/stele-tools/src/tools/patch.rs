@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,6 +17,7 @@ use crate::change::{self, Before};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
+use crate::tree::{self, Reach};
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diffs that the model is shown of its own change.
@@ -92,7 +92,7 @@ impl Tool for Patch {
                 let seen = Arc::clone(&invocation.read_files);
                 // Not cut short by a cancel: what it did must be known.
                 let engine = self.engine.clone();
-                blocking(move || patch(&place, &arguments.patch, engine, &seen)).await
+                blocking(move || patch(&place, &arguments.patch, &engine, &seen)).await
             };
             finish(result.await, Some(self.limit))
         })
@@ -103,25 +103,9 @@ fn refused(refusal: stele_edit::Refusal) -> Error {
     Error::Refused { code: refusal.code, message: refusal.message }
 }
 
-fn patch(place: &Place, input: &str, engine: stele_edit::Options, seen: &ReadFiles) -> Result<ToolOutput> {
-    let options = stele_edit::Options { root: Some(place.cwd.display().to_string()), ..engine };
-    let mut unreadable = None;
-    let mut read = |path: &str| match place.target(path).and_then(|target| file::read(&target, path)) {
-        Ok(bytes) => Some(bytes),
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => {
-            unreadable.get_or_insert(error);
-            None
-        }
-    };
-    let plan = options.plan(input, &mut read);
-    // What could not be read is no missing file.
-    if let Some(error) = unreadable {
-        return Err(error);
-    }
-    let plan = plan.map_err(refused)?;
-
-    let changes = change::planned(place, &plan)?;
+fn patch(place: &Place, input: &str, engine: &stele_edit::Options, seen: &ReadFiles) -> Result<ToolOutput> {
+    let planned = tree::worked_out(place, Reach::Links, engine, input)?;
+    let (plan, changes) = (&planned.plan, planned.steps()?);
     // What is moved is given up in one place and created in another.
     let befores: BTreeMap<&Path, &[u8]> = plan
         .iter()
@@ -136,14 +120,14 @@ fn patch(place: &Place, input: &str, engine: stele_edit::Options, seen: &ReadFil
     let notes = change::make(&changes, place.writer.as_deref())?;
     let after = changes.iter().map(|step| step.to.map(|to| to.bytes));
     let changed = noted.into_iter().zip(after).map(|(before, after)| before.became(after)).collect();
-    Ok(ToolOutput { changed, ..told(place, &plan, seen, &notes) })
+    Ok(ToolOutput { changed, ..told(place, plan, seen, &notes) })
 }
 
 fn told(place: &Place, plan: &[FileChange], seen: &ReadFiles, notes: &[String]) -> ToolOutput {
     let mut files = Vec::new();
     let mut text = String::new();
     for change in plan {
-        let path = place.target(&change.path).unwrap_or_else(|_| place.join(&change.path));
+        let path = tree::place_of(place, change).unwrap_or_else(|_| place.join(&change.path));
         let meta = match &change.after {
             Some(after) => file::change(&path, &change.path, change.before.as_deref(), after),
             None => deleted(&path, change.before.as_deref()),
@@ -164,7 +148,7 @@ fn told(place: &Place, plan: &[FileChange], seen: &ReadFiles, notes: &[String]) 
             text.push_str("[it had changed since it was read; the text was found in what is there now]\n");
         }
         if let Some(from) = &change.moved_from {
-            let from = place.target(from).unwrap_or_else(|_| place.join(from));
+            let from = place.name(from).unwrap_or_else(|_| place.join(from));
             files.push(FileMeta { added: 0, removed: 0, ..deleted(&from, None) });
         }
         files.push(meta);

@@ -18,7 +18,7 @@ use stele_core::{
 use crate::declare::{Declared, finish, stoppable};
 use crate::document;
 use crate::error::{Error, Result};
-use crate::path::{Found, Place, Roots};
+use crate::path::{self, Found, Place, Roots};
 use crate::pdf;
 use crate::picture::{self, Picture};
 use crate::window::Window;
@@ -344,7 +344,8 @@ fn list(found: &Found, asked: &str) -> Result<ToolOutput> {
     let mut names = Vec::new();
     for entry in fs::read_dir(&found.path).map_err(Error::io("list", asked))?.flatten() {
         let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        names.push(format!("{}{}", entry.file_name().to_string_lossy(), if folder { "/" } else { "" }));
+        let name = entry.file_name();
+        names.push(format!("{}{}", path::one_line(&name.to_string_lossy()), if folder { "/" } else { "" }));
     }
     names.sort();
     let total = names.len();

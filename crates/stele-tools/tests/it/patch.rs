@@ -134,3 +134,93 @@ fn edit_takes_other_dialects() {
     let both = json!({"path": "a.txt", "input": "s/1/2/", "edits": [{"old": "1", "new": "2"}]});
     assert_eq!(code(&session.call("edit", both)), "tool.value");
 }
+
+fn envelope(body: &str) -> serde_json::Value {
+    json!({"patch": format!("*** Begin Patch\n{body}*** End Patch\n")})
+}
+
+#[test]
+fn a_file_with_several_names_gets_all_its_changes() {
+    for other in ["lf", "hf", "self/f", "self/lf"] {
+        let session = session();
+        let file = session.file("f", "a\nb\n");
+        symlink("f", session.path().join("lf")).unwrap();
+        symlink(".", session.path().join("self")).unwrap();
+        fs::hard_link(&file, session.path().join("hf")).unwrap();
+        let update = format!("*** Update File: f\n@@\n-a\n+x\n*** Update File: {other}\n@@\n-b\n+y\n");
+        let output = session.call("patch", envelope(&update));
+        assert_eq!(output.error, None, "{}", output.content);
+        assert_eq!(session.content("f"), "x\ny\n", "{other}");
+        assert_eq!(session.content("hf"), "x\ny\n", "{other}");
+        assert!(output.content.starts_with("edited f: +2 -2\n"), "{}", output.content);
+        assert!(output.content.contains(&format!("[{other} and f are one file;")), "{}", output.content);
+        assert_eq!((output.meta.files.len(), output.changed.len()), (1, 1));
+        assert!(session.path().join("lf").is_symlink());
+        for clash in [
+            "*** Update File: f\n@@\n-x\n+z\n*** Delete File: self/f\n",
+            "*** Update File: f\n@@\n-x\n+z\n*** Update File: hf\n*** Move to: g\n",
+            "*** Add File: n\n+x\n*** Add File: self/n\n+y\n",
+        ] {
+            assert_eq!(code(&session.call("patch", envelope(clash))), "edit.overlap", "{clash}");
+        }
+        assert_eq!(session.content("f"), "x\ny\n");
+        assert!(!session.path().join("n").exists());
+    }
+}
+
+#[test]
+fn a_link_is_deleted_and_moved_itself() {
+    let session = session();
+    session.file("f", "a\n");
+    session.file("real/in", "b\n");
+    let link = |to: &str, name: &str| symlink(to, session.path().join(name)).unwrap();
+    link("f", "lf");
+    link("nowhere", "dangling");
+    link("real", "folder");
+    link("f", "stays");
+    link("../f", "real/inner");
+    let output = session.call(
+        "patch",
+        envelope(
+            "*** Delete File: lf\n*** Update File: dangling\n*** Move to: deep/moved\n*** Update File: folder\n*** Move to: other\n",
+        ),
+    );
+    assert_eq!(output.error, None, "{}", output.content);
+    assert_eq!((session.content("f").as_str(), session.content("real/in").as_str()), ("a\n", "b\n"));
+    let at = |name: &str| fs::read_link(session.path().join(name)).ok();
+    assert_eq!((at("lf"), at("dangling"), at("folder")), (None, None, None));
+    assert_eq!((at("deep/moved"), at("other")), (Some("nowhere".into()), Some("real".into())));
+    assert!(output.content.contains("deleted lf: +0 -1\n[lf was a symbolic link;"), "{}", output.content);
+    // The log knows a link as a link, so that undo makes it one again.
+    let seen: Vec<(bool, bool)> = output
+        .changed
+        .iter()
+        .map(|change| {
+            let link = |version: &Option<stele_core::FileVersion>| version.is_some_and(|it| it.mode >> 12 == 0o12);
+            (link(&change.before), link(&change.after))
+        })
+        .collect();
+    assert_eq!(seen, [(true, false), (false, true), (true, false), (false, true), (true, false)]);
+
+    let changed = "*** Update File: stays\n*** Move to: g\n@@\n-a\n+x\n";
+    assert_eq!(code(&session.call("patch", envelope(changed))), "edit.link");
+    // Permission was asked for what the link leads to, which is not in the same folder.
+    assert_eq!(code(&session.call("patch", envelope("*** Delete File: other/inner\n"))), "edit.link");
+    assert_eq!(session.call("patch", envelope("*** Delete File: real/inner\n")).error, None);
+    assert!(at("real/inner").is_none() && at("stays").is_some());
+    assert_eq!(session.content("f"), "a\n");
+}
+
+#[test]
+fn a_link_that_was_moved_comes_back_when_a_later_file_fails() {
+    let session = session();
+    session.file("f", "a\n");
+    session.file("blocked", "b\n");
+    symlink("f", session.path().join("lf")).unwrap();
+    fs::create_dir(session.path().join("made")).unwrap();
+    symlink("/proc/none/such", session.path().join("made/b")).unwrap();
+    let patch = "*** Update File: lf\n*** Move to: deep/lf\n*** Update File: blocked\n*** Move to: made/b\n";
+    assert!(session.call("patch", envelope(patch)).error.is_some());
+    assert_eq!(fs::read_link(session.path().join("lf")).unwrap().to_str(), Some("f"));
+    assert!(!session.path().join("deep").exists());
+}

@@ -43,6 +43,11 @@ fn a_name_is_one_line_and_is_read_by_what_is_shown() {
     let found = session.call("grep", json!({"pattern": "inside"})).content;
     assert_eq!(found, format!("{shown}\n1: inside\n[1 match in 1 file]"));
     assert!(session.call("read", json!({"path": shown})).content.starts_with("1→inside"));
+    let listed = session.call("read", json!({"path": "."})).content;
+    assert_eq!(listed, format!(". is a folder with 1 entry:\n{shown}"));
+    std::os::unix::fs::symlink("to\nit", session.path().join("link")).unwrap();
+    let tree = session.call("ls", json!({})).content;
+    assert!(tree.starts_with("link -> to\\nit\n"), "{tree}");
 }
 
 #[test]

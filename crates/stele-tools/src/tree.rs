@@ -1,0 +1,186 @@
+//! Patches over a folder on disk: which files the names in them lead to, and what becomes of each.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use stele_core::ToolError;
+use stele_edit::{Entry, FileChange, Folder, Options, Spot};
+
+use crate::change::{Change, LINK, Wanted, is_missing};
+use crate::error::{Error, Result};
+use crate::file;
+use crate::path::Place;
+
+/// The mode of a symbolic link (`symlink(7)`).
+const LINK_MODE: u32 = LINK | 0o777;
+
+/// How far a patch reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Into the folder, whatever its links point to.
+    Inside,
+    /// Wherever links lead: somebody else decided that it may.
+    Links,
+}
+
+/// A patch that was worked out over a folder, before anything is written.
+#[derive(Debug)]
+pub struct Planned {
+    /// What becomes of each file.
+    pub plan: Vec<FileChange>,
+    place: Place,
+    reach: Reach,
+}
+
+/// Works out a patch over the files of a folder; names are taken exactly, and what a link leads to outside the folder is
+/// out of reach.
+///
+/// # Errors
+/// `edit.*` when the engine refuses it, `file.*` for a name that leads nowhere or to what cannot be read.
+pub fn plan(folder: &Path, options: &Options, patch: &str) -> Result<Planned, ToolError> {
+    let place = Place { cwd: folder.to_owned(), home: None, spill: None, writer: None };
+    worked_out(&place, Reach::Inside, options, patch).map_err(ToolError::from)
+}
+
+pub(crate) fn worked_out(place: &Place, reach: Reach, options: &Options, patch: &str) -> Result<Planned> {
+    let options = Options { root: Some(place.cwd.display().to_string()), ..options.clone() };
+    let mut tree = Tree { place, reach, error: None };
+    let plan = options.plan_in(patch, &mut tree);
+    // What could not be looked at is no missing file.
+    if let Some(error) = tree.error {
+        return Err(error);
+    }
+    let plan = plan.map_err(|refusal| Error::Refused { code: refusal.code, message: refusal.message })?;
+    Ok(Planned { plan, place: place.clone(), reach })
+}
+
+impl Planned {
+    /// What is to be done, name by name: what is new comes before what goes.
+    ///
+    /// # Errors
+    /// `file.*` for a name that leads nowhere, `edit.outside` for one that leads out of the folder, `edit.link` for a
+    /// link that is reached through another link.
+    pub fn changes(&self) -> Result<Vec<Change<'_>>, ToolError> {
+        self.steps().map_err(ToolError::from)
+    }
+
+    pub(crate) fn steps(&self) -> Result<Vec<Change<'_>>> {
+        let mut changes = Vec::new();
+        for change in &self.plan {
+            let shown = change.path.as_str();
+            let path = place_of(&self.place, change)?;
+            let from = change.moved_from.as_deref();
+            let from = from.map(|from| Ok::<_, Error>((from, self.place.name(from)?))).transpose()?;
+            if change.entry == Entry::Link {
+                for (shown, path) in from.iter().map(|(shown, path)| (*shown, path)).chain([(shown, &path)]) {
+                    refuse_detour(&self.place, shown, path)?;
+                }
+            }
+            if let Some(after) = &change.after {
+                // A patch says which bits a file has, not what it is; a file that is only moved keeps them.
+                let kept = || from.as_ref().and_then(|(_, from)| fs::metadata(from).ok()).map(|was| was.mode() & 0o7777);
+                let mode = match change.entry {
+                    Entry::Link => Some(LINK_MODE),
+                    Entry::File => change.mode.map(|mode| mode & 0o777).or_else(kept),
+                };
+                let to = Some(Wanted { bytes: after, mode });
+                changes.push(Change { shown, path: path.clone(), to, made: None });
+            } else {
+                changes.push(Change { shown, path, to: None, made: None });
+            }
+            if let Some((shown, path)) = from {
+                changes.push(Change { shown, path, to: None, made: None });
+            }
+        }
+        for change in &changes {
+            within(&self.place, self.reach, change.shown, &change.path)?;
+        }
+        Ok(changes)
+    }
+}
+
+/// The real path of what a change is about, as it stands after it: a link that is followed, or not.
+pub(crate) fn place_of(place: &Place, change: &FileChange) -> Result<PathBuf> {
+    match (change.entry, &change.after) {
+        (Entry::File, Some(_)) => place.target(&change.path),
+        _ => place.name(&change.path),
+    }
+}
+
+/// What asks for permission follows links: a link that is reached through another one is not what it was asked about.
+fn refuse_detour(place: &Place, shown: &str, path: &Path) -> Result<()> {
+    let root = place.target(".")?;
+    if path == root.join(shown) {
+        return Ok(());
+    }
+    let text = format!(
+        "{shown}: a symbolic link is deleted or moved only by its own name, and this one leads through another link; \
+         name {}",
+        path.display()
+    );
+    Err(Error::Refused { code: "edit.link", message: text })
+}
+
+fn within(place: &Place, reach: Reach, shown: &str, path: &Path) -> Result<()> {
+    if reach == Reach::Links || path.starts_with(place.target(".")?) {
+        return Ok(());
+    }
+    let text = format!("{shown} leads to {}, out of the folder; work in that folder instead", path.display());
+    Err(Error::Refused { code: "edit.outside", message: text })
+}
+
+/// A folder on disk, for the engine. What cannot be looked at is remembered.
+struct Tree<'a> {
+    place: &'a Place,
+    reach: Reach,
+    error: Option<Error>,
+}
+
+impl Tree<'_> {
+    fn content(&self, path: &str) -> Result<Option<Vec<u8>>> {
+        let target = self.place.target(path)?;
+        within(self.place, self.reach, path, &target)?;
+        match file::read(&target, path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn known<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.error.get_or_insert(error)).ok()
+    }
+}
+
+impl Folder for Tree<'_> {
+    fn read(&mut self, path: &str) -> Option<Vec<u8>> {
+        let content = self.content(path);
+        self.known(content).flatten()
+    }
+
+    fn spot(&mut self, path: &str) -> Spot {
+        let spot = spot(self.place, path);
+        self.known(spot).unwrap_or_else(|| Spot::plain(path))
+    }
+}
+
+fn spot(place: &Place, path: &str) -> Result<Spot> {
+    let name = place.name(path)?;
+    let link = match fs::read_link(&name) {
+        Ok(to) => Some(to.into_os_string().into_vec()),
+        // It is something else, or nothing.
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) => None,
+        Err(error) => return Err(Error::io("read", path)(error)),
+    };
+    let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+    // A link that leads nowhere can still be deleted and moved; what follows it is told when it is read.
+    let target = place.target(path).unwrap_or_else(|_| name.clone());
+    let file = match fs::metadata(&target) {
+        Ok(metadata) => format!("{} {}", metadata.dev(), metadata.ino()).into_bytes(),
+        Err(_) => bytes(&target),
+    };
+    Ok(Spot { name: bytes(&name), target: bytes(&target), file, link })
+}
