@@ -26,10 +26,11 @@ pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, elsewhere: bool, 
             stele_core::FileAction::Deleted => " deleted",
             _ => "",
         };
+        let counts = file.added.zip(file.removed).map(|(added, removed)| format!(" {}", counts(added, removed, style)));
         lines.push(format!(
-            "{name}{} {}{}",
+            "{name}{}{}{}",
             relative(&file.path, folder),
-            counts(file.added, file.removed, style),
+            counts.unwrap_or_default(),
             style.dim(action)
         ));
     }
