@@ -186,6 +186,43 @@ fn ones_own_prices_count_and_a_missing_figure_is_named() {
 }
 
 #[test]
+fn what_was_lost_without_a_price_is_not_lost_for_nothing() {
+    let (place, server, id) = worked();
+    configure(&place, "[prices.\"scripted\"]\ninput = 1_000_000\noutput = 2_000_000\n");
+    go_on(&place, &server, &id, &["--model", "another"]);
+    let mut lines = Done::of(place.stele(["cache", "report", &id, "--json"])).lines();
+    let total = lines.pop().unwrap();
+    let lost = lines[2]["lost"].as_u64().unwrap();
+    assert!(lost > 0 && lines[2]["lost_cost"].is_null(), "{}", lines[2]);
+    assert_eq!((&total["lost"], &total["lost_unpriced"]), (&json!(lost), &json!(lost)), "{total}");
+    assert_eq!(total["lost_cost"], Value::Null, "{total}");
+    for arguments in [&["cache", "report", &id][..], &["cache", "report", "--all"]] {
+        let report = Done::of(place.stele(arguments.iter().copied()));
+        narrow(&report);
+        assert!(report.out.contains(" tokens lost\n") && !report.out.contains("($0"), "{}", report.out);
+    }
+}
+
+#[test]
+fn a_session_that_goes_on_elsewhere_has_a_head_for_each_place() {
+    let (place, server, id) = worked();
+    let done = Done::of(place.on(&server, Wire::OpenaiChat, ["run", "--resume", &id, "and now?"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    let lines = requests(&place, &id);
+    let wires: Vec<&Value> = lines.iter().map(|line| &line["wire"]).collect();
+    assert_eq!(wires, ["anthropic-messages", "anthropic-messages", "openai-chat"]);
+    assert_ne!(lines[1]["rules"], lines[2]["rules"], "{lines:?}");
+    let report = Done::of(place.stele(["cache", "report", &id]));
+    narrow(&report);
+    for line in [&lines[1], &lines[2]] {
+        let head = format!(" · {} · ", line["wire"].as_str().unwrap());
+        let rules = format!("judged by the rules of {}\n", line["rules"].as_str().unwrap());
+        assert_eq!(report.out.matches(&head).count(), 1, "{}", report.out);
+        assert_eq!(report.out.matches(&rules).count(), 1, "{}", report.out);
+    }
+}
+
+#[test]
 fn on_every_wire_the_log_gives_what_the_server_received() {
     for wire in Wire::ALL {
         let place = Place::new();
