@@ -140,7 +140,8 @@ impl Tally {
 
     fn result(&mut self, result: &ToolResult) {
         let changes = std::mem::take(&mut self.changing);
-        let mut told: Vec<&FileMeta> = result.meta.files.iter().filter(|file| file.action != FileAction::Read).collect();
+        let mut told: Vec<&FileMeta> =
+            result.meta.files.iter().filter(|file| file.action != FileAction::Read).collect();
         for change in &changes {
             let at = told.iter().position(|file| file.path == change.path);
             self.became(change, at.map(|at| told.swap_remove(at)));
@@ -165,12 +166,8 @@ impl Tally {
 
     fn told(&mut self, path: &str, action: FileAction, counted: Option<&FileMeta>) {
         let entry = self.files.entry(path.to_owned());
-        let file = entry.or_insert_with(|| ChangedFile {
-            path: path.to_owned(),
-            action,
-            added: Some(0),
-            removed: Some(0),
-        });
+        let file =
+            entry.or_insert_with(|| ChangedFile { path: path.to_owned(), action, added: Some(0), removed: Some(0) });
         // A file that this run created stays new, whatever is done to it afterwards.
         if file.action != FileAction::Created || action == FileAction::Deleted {
             file.action = action;

@@ -15,7 +15,7 @@ use crate::render::inert::one_line;
 use crate::render::json;
 use crate::render::money::plural;
 use crate::render::style::Style;
-use crate::sessions::latest;
+use crate::sessions::{Asker, latest};
 use crate::setup::Setup;
 
 /// Which way.
@@ -65,7 +65,7 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     let looked_at = setup.logs()?;
     let id = match &args.id {
         Some(id) => looked_at.resolve(id)?,
-        None => latest(&looked_at, &setup.folder)?,
+        None => latest(&looked_at, &setup.folder, asker(args))?,
     };
     if args.list {
         return list(&looked_at, &id, args.json, setup.look.stdout());
@@ -89,6 +89,14 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     };
     output::print(&text)?;
     Ok(u8::from(!restored.left.is_empty()))
+}
+
+fn asker(args: &UndoArgs) -> Asker {
+    Asker::Undo(match (args.list, args.redo) {
+        (true, _) => " --list",
+        (false, true) => " --redo",
+        (false, false) => "",
+    })
 }
 
 /// What `--json` prints of an undo or redo.

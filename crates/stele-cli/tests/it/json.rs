@@ -135,10 +135,8 @@ fn what_a_command_changed_is_listed_too() {
             {"path": path("w.txt"), "action": "created", "added": 1, "removed": 0},
         ])
     );
-    let removes = crate::support::server(Script::new([
-        Say::call("bash", &json!({"command": "rm w.txt"})),
-        Say::text("Done."),
-    ]));
+    let removes =
+        crate::support::server(Script::new([Say::call("bash", &json!({"command": "rm w.txt"})), Say::text("Done.")]));
     let done = Done::of(place.with(&removes, ["run", "--mode", "full", "do it"]));
     assert!(done.err.contains("changed  w.txt deleted\n"), "{done:?}");
 }
