@@ -302,6 +302,9 @@ impl TextView {
                 broken.item,
                 one_line(&broken.segment)
             ))),
+            Event::ImportDamaged(damaged) => {
+                self.note(&style.yellow(&format!("! record {}: {}", record.seq, one_line(&damaged.what))));
+            }
             Event::ToolCalled(called) => self.called(called),
             Event::ToolGated(gated) => self.gated(gated),
             Event::ApprovalDecided(decided) => match &decided.outcome {

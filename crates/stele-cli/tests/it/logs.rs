@@ -1,6 +1,6 @@
 //! The commands that look at logs and at the set-up.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use stele_testkit::{Say, Script};
 
 use crate::support::{Done, Place, seen, server};
@@ -73,6 +73,30 @@ fn an_export_comes_back_as_the_session_it_was() {
     other.assert_clean();
     let found = Done::of(other.stele(["sessions", "search", "hello"]));
     assert!(found.out.contains(&id), "{found:?}");
+}
+
+#[test]
+fn what_an_import_lost_stands_in_the_log_and_in_its_exit_code() {
+    let place = worked();
+    let id = place.sessions().remove(0);
+    let exported = Done::of(place.stele(["sessions", "export", &id])).out;
+    // A record in the middle is cut off.
+    let lines: Vec<&str> = exported.lines().collect();
+    let at = lines.iter().rposition(|line| line.contains("\"turn/ended\"")).unwrap();
+    let damaged = [&lines[..at], &[&lines[at][..lines[at].len() / 2]], &lines[at + 1..]].concat().join("\n") + "\n";
+    let other = Place::new();
+    let imported = Done::fed(other.stele(["sessions", "import", "--json", "-"]), damaged);
+    assert_eq!((imported.code, &imported.lines()[0]["outcome"]), (1, &json!("salvaged")), "{imported:?}");
+    let id = other.sessions().remove(0);
+    let records = Done::of(other.stele(["sessions", "show", "--json", &id])).lines();
+    let found: Vec<&Value> = records.iter().filter(|record| record["kind"] == "import/damaged").collect();
+    let what: Vec<&str> = found.iter().map(|record| record["data"]["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["a record that was lost", "the damaged bytes of the imported file"], "{records:?}");
+    let seq = records.iter().map(|record| record["seq"].as_u64().unwrap());
+    assert!(seq.eq(0..records.len() as u64), "{records:?}");
+    let shown = Done::of(other.stele(["sessions", "show", &id]));
+    assert!(shown.out.contains(&format!("! record {}: a record that was lost\n", found[0]["seq"])), "{shown:?}");
+    other.assert_clean();
 }
 
 #[test]
