@@ -389,7 +389,7 @@ pub enum CacheCommand {
     /// What was read from the cache and what was not, request by request
     Report {
         /// The session; the start of its id is enough
-        #[arg(required_unless_present_any = ["all", "since"], conflicts_with_all = ["all", "since", "by"])]
+        #[arg(conflicts_with_all = ["all", "since", "by"])]
         id: Option<String>,
         /// Sums over all sessions
         #[arg(long)]

@@ -21,7 +21,7 @@ use crate::prompt;
 use crate::render::inert::{one_line, shorten};
 use crate::render::money::{cost, from_cache, plural, tokens};
 use crate::render::text::Choice;
-use crate::render::time;
+use crate::render::{WIDTH, time};
 use crate::sessions::{self, Asker, Move, Wanted, Which, shell_word};
 use crate::setup::{self, Setup};
 use crate::tally::Tally;
@@ -34,7 +34,7 @@ at an empty prompt Ctrl-C and Ctrl-D leave.
   /mode [NAME]    what needs no question: ask, edit, full
   /cost           what this session came to
   /cache          how the provider's prompt cache was used
-  /undo  /redo    take the last turn back, or do it again: files and conversation
+  /undo  /redo    take the last turn back, or do it again: files, conversation
   /changes        what each turn changed
   /resume [ID]    the latest sessions here, or one of them (ID --move: here)
   /help  /quit";
@@ -441,8 +441,8 @@ impl Line<'_> {
             let lines: Vec<String> = rows
                 .iter()
                 .map(|row| {
-                    let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), 40);
-                    format!("  {}  {}  {title}", row.id, time::minute(row.updated))
+                    let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), WIDTH - 4);
+                    format!("  {}  {}\n    {title}", row.id, time::minute(row.updated))
                 })
                 .collect();
             self.say(&if lines.is_empty() { "no session was held here yet".to_owned() } else { lines.join("\n") });
@@ -474,4 +474,14 @@ impl Line<'_> {
 /// True for a model that some route names.
 fn agent_has(agent: &Agent, model: &str) -> bool {
     agent.routes().iter().any(|route| route.model == model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_fits() {
+        assert!(HELP.lines().count() <= 24 && HELP.lines().all(|line| line.chars().count() <= WIDTH), "{HELP}");
+    }
 }

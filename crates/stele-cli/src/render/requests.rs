@@ -10,12 +10,10 @@ use stele_proxy::{
     Conversation, Ending, Excerpt, Explanation, Forgotten, Line, Notice, Report, Simulation, Sum, Verdict,
 };
 
+use super::WIDTH;
 use super::inert::{one_line, shorten};
 use super::money::{cost, count, elapsed, known, money, percent, plural, short, tokens};
 use super::style::Style;
-
-/// Columns.
-const WIDTH: usize = 80;
 
 /// What is told while the proxy runs.
 #[derive(Debug, Serialize)]

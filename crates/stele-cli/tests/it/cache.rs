@@ -156,6 +156,11 @@ fn sums_are_by_session_day_project_or_model() {
     }
     let none = Done::of(place.stele(["cache", "report", "--since", "1ms", "--json"])).lines();
     assert_eq!((none.len(), &none[0]["requests"]), (1, &json!(0)));
+    for arguments in [&["cache", "report"][..], &["cache", "report", "--by", "day"]] {
+        let neither = Done::of(place.stele(arguments.iter().copied()));
+        assert!(neither.code == 2 && neither.err.contains("cache.which"), "{neither:?}");
+        assert!(neither.err.contains("try: stele cache report --all\n"), "{neither:?}");
+    }
     let both = Done::of(place.stele(["cache", "report", &id, "--all"]));
     assert_eq!(both.code, 2, "one session or all of them: {both:?}");
 }

@@ -227,3 +227,14 @@ fn doctor_does_not_praise_a_home_that_cannot_be() {
     assert_eq!((done.code, &finding["health"]), (1, &json!("wrong")), "{done:?}");
     assert!(finding["says"].as_str().unwrap().starts_with("log.un"), "{finding}");
 }
+
+#[test]
+fn a_search_without_a_log_says_that_it_found_nothing() {
+    let place = Place::new();
+    for (arguments, says) in
+        [(&["sessions", "search", "x"][..], "nothing found\n"), (&["sessions", "search", "--json", "x"], "")]
+    {
+        let done = Done::of(place.stele(arguments.iter().copied()));
+        assert_eq!((done.code, done.out.as_str()), (0, says), "{done:?}");
+    }
+}

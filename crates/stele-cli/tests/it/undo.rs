@@ -86,6 +86,9 @@ fn a_session_is_taken_back_turn_by_turn_and_done_again() {
     assert!(!place.folder().join("new").exists());
     let nothing = undo(&place, &[]);
     assert!(nothing.code == 1 && nothing.err.contains("undo.nothing"), "{nothing:?}");
+    let nothing = undo(&place, &["--json"]);
+    assert!(nothing.code == 1 && nothing.err.contains("undo.nothing"), "{nothing:?}");
+    assert_eq!((&nothing.lines()[0]["turn"], &nothing.lines()[0]["files"]), (&Value::Null, &json!([])), "{nothing:?}");
     assert!(undo(&place, &["--list", "--json"]).lines().iter().all(|turn| turn["undone"] == true));
 
     let done = undo(&place, &["--redo"]);
