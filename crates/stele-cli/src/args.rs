@@ -84,15 +84,15 @@ pub struct SessionArgs {
     pub continue_latest: bool,
 
     /// Go on with this session; the start of its id is enough
-    #[arg(short = 'r', long, value_name = "ID", conflicts_with = "fork")]
+    #[arg(short = 'r', long, value_name = "ID", conflicts_with = "fork", group = "existing")]
     pub resume: Option<String>,
 
     /// Go on with a copy of this session
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", group = "existing")]
     pub fork: Option<String>,
 
     /// With --resume or --fork: from now on it works in this folder, although its own is still there
-    #[arg(long = "move", conflicts_with = "continue_latest")]
+    #[arg(long = "move", conflicts_with = "continue_latest", requires = "existing")]
     pub move_here: bool,
 
     /// A model, a route, or ROUTE/MODEL
@@ -389,7 +389,7 @@ pub enum CacheCommand {
     /// What was read from the cache and what was not, request by request
     Report {
         /// The session; the start of its id is enough
-        #[arg(required_unless_present_any = ["all", "since"], conflicts_with_all = ["all", "since", "by"])]
+        #[arg(conflicts_with_all = ["all", "since", "by"])]
         id: Option<String>,
         /// Sums over all sessions
         #[arg(long)]
@@ -602,5 +602,10 @@ mod tests {
         assert!(Cli::try_parse_from(["stele", "run", "--continue", "--resume", "ab"]).is_err());
         assert!(Cli::try_parse_from(["stele", "run", "--allow-unpriced", "x"]).is_err());
         assert!(Cli::try_parse_from(["stele", "run", "--max-steps", "0", "x"]).is_err());
+        assert!(Cli::try_parse_from(["stele", "run", "--move", "x"]).is_err());
+        assert!(Cli::try_parse_from(["stele", "--move"]).is_err());
+        for existing in ["--resume", "--fork"] {
+            assert!(Cli::try_parse_from(["stele", "run", existing, "ab", "--move", "x"]).is_ok());
+        }
     }
 }

@@ -32,22 +32,49 @@ pub enum Move {
     NotAsked,
 }
 
+/// The command that wants a session: what is advised is given to the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// Bare `stele`.
+    Line,
+    Run,
+    /// With the options that it has besides.
+    Undo(&'static str),
+}
+
+impl Asker {
+    /// The command with a session in its own folder, or in the one where it is given.
+    fn command(self, folder: Option<&str>, option: &str, id: &SessionId) -> String {
+        let folder = folder.map(|folder| format!(" -C {}", shell_word(folder))).unwrap_or_default();
+        match self {
+            Self::Line => format!("stele{folder} {option} {id}"),
+            Self::Run => format!("stele run{folder} {option} {id}"),
+            Self::Undo(options) => format!("stele undo{options} {id}"),
+        }
+    }
+
+    /// What stands behind the command.
+    fn prompt(self) -> &'static str {
+        if self == Self::Run { " \"…\"" } else { "" }
+    }
+}
+
 impl Which {
     /// What the flags say, in a folder.
-    pub fn from_flags(flags: &SessionArgs, store: &Store, folder: &Path) -> Result<Self> {
+    pub fn from_flags(flags: &SessionArgs, store: &Store, folder: &Path, asker: Asker) -> Result<Self> {
         let moves = if flags.move_here { Move::Asked } else { Move::NotAsked };
         if let Some(id) = &flags.resume {
             let id = store.resolve(id)?;
-            let place = place(store, &id, folder, moves, "--resume")?;
+            let place = place(store, &id, folder, moves, "--resume", asker)?;
             return Ok(Self::Existing(id, place));
         }
         if let Some(id) = &flags.fork {
             let id = store.resolve(id)?;
-            let place = place(store, &id, folder, moves, "--fork")?;
+            let place = place(store, &id, folder, moves, "--fork", asker)?;
             return Ok(Self::CopyOf(id, place));
         }
         if flags.continue_latest {
-            return latest(store, folder).map(|id| Self::Existing(id, Place::Own));
+            return latest(store, folder, asker).map(|id| Self::Existing(id, Place::Own));
         }
         Ok(Self::New)
     }
@@ -55,7 +82,7 @@ impl Which {
 
 /// Where a session goes on that is opened from a folder. One whose own folder is gone was moved with it: it goes on
 /// here. Any other stays where it is, unless somebody says otherwise.
-pub fn place(store: &Store, id: &SessionId, folder: &Path, moves: Move, option: &str) -> Result<Place> {
+pub fn place(store: &Store, id: &SessionId, folder: &Path, moves: Move, option: &str, asker: Asker) -> Result<Place> {
     let cwd = store.session(id)?.cwd;
     if Path::new(&cwd) == folder {
         return Ok(Place::Own);
@@ -67,8 +94,8 @@ pub fn place(store: &Store, id: &SessionId, folder: &Path, moves: Move, option: 
     }
     let message = format!("session {id} works in {cwd}, not in {}; go on there, or move it here", folder.display());
     Err(CommandError::usage("usage.folder", one_line(&message))
-        .hint(format!("stele run -C {} {option} {id} \"…\"", shell_word(&cwd)))
-        .hint(format!("stele run {option} {id} --move \"…\"")))
+        .hint(format!("{}{}", asker.command(Some(&cwd), option, id), asker.prompt()))
+        .hint(format!("{} --move{}", asker.command(None, option, id), asker.prompt())))
 }
 
 /// True when there is certainly no such folder. One that cannot be looked at may be there.
@@ -90,7 +117,7 @@ pub fn shell_word(name: &str) -> String {
 
 /// The latest session of a folder; the error lists some of other folders, those first whose folder is gone: this one
 /// may be where it went.
-pub fn latest(store: &Store, folder: &Path) -> Result<SessionId> {
+pub fn latest(store: &Store, folder: &Path, asker: Asker) -> Result<SessionId> {
     let cwd = folder.display().to_string();
     if let Some(row) = store.latest_in(&cwd)? {
         return Ok(row.id);
@@ -98,14 +125,18 @@ pub fn latest(store: &Store, folder: &Path) -> Result<SessionId> {
     let mut error = CommandError::usage("session.none_here", format!("no session was held in {cwd}"));
     let rows = store.sessions(&Filter::default())?;
     let (gone, there): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_gone(Path::new(&row.cwd)));
-    if !gone.is_empty() {
+    let goes_on = !matches!(asker, Asker::Undo(_));
+    if goes_on && !gone.is_empty() {
         error.message.push_str("; a session whose folder is gone goes on in this one once it is resumed here");
     }
     for (row, gone) in gone.iter().map(|row| (row, true)).chain(there.iter().map(|row| (row, false))).take(LISTED) {
         let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), 40);
-        error = error.hint(match gone {
-            true => format!("stele run --resume {}  {title}  (was in {})", row.id, one_line(&row.cwd)),
-            false => format!("stele run -C {} --resume {}  {title}", one_line(&shell_word(&row.cwd)), row.id),
+        let folder = (!gone).then_some(row.cwd.as_str());
+        let command = one_line(&asker.command(folder, "--resume", &row.id));
+        error = error.hint(match (gone, goes_on) {
+            (false, true) => format!("{command}  {title}"),
+            (true, _) => format!("{command}  {title}  (was in {})", one_line(&row.cwd)),
+            (false, false) => format!("{command}  {title}  (in {})", one_line(&row.cwd)),
         });
     }
     Err(error)

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, Millis, Mode, Record, Reuse, State, Text,
-    ToolGated,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, FileChange, FileMeta, Millis, Mode, Record,
+    Reuse, State, Text, ToolGated, ToolResult,
 };
 
 /// What became of a file over a run.
@@ -13,8 +13,11 @@ use stele_core::{
 pub struct ChangedFile {
     pub path: String,
     pub action: FileAction,
-    pub added: u64,
-    pub removed: u64,
+    /// Lines, when every change of the file was counted: a command's are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub added: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<u64>,
 }
 
 /// A call that was refused because nobody could be asked.
@@ -52,6 +55,10 @@ pub struct Tally {
     /// Unknown until it is set.
     mode: Option<Mode>,
     calls: BTreeMap<CallId, (String, Option<ToolGated>)>,
+    /// What the call that runs changed: its result follows and counts the lines.
+    changing: Vec<FileChange>,
+    /// Each file from before its first change to after its last one, as far as the log knows it.
+    net: BTreeMap<String, FileChange>,
 }
 
 impl Tally {
@@ -110,11 +117,10 @@ impl Tally {
                 self.refuse(decided.call);
             }
             Event::ToolStarted(_) => self.executions += 1,
-            Event::ToolResult(result) => {
-                for file in result.meta.files.iter().filter(|file| file.action != FileAction::Read) {
-                    self.change(&file.path, file.action, file.added, file.removed);
-                }
-            }
+            Event::FileChanged(changed) => self.changing.push(changed.change.clone()),
+            Event::ToolResult(result) => self.result(result),
+            Event::UndoApplied(applied) => applied.files.iter().for_each(|change| self.became(change, None)),
+            Event::RedoApplied(applied) => applied.files.iter().for_each(|change| self.became(change, None)),
             Event::TurnEnded(ended) => self.end = Some(ended.reason.clone()),
             _ => {}
         }
@@ -132,15 +138,43 @@ impl Tally {
         });
     }
 
-    fn change(&mut self, path: &str, action: FileAction, added: u32, removed: u32) {
+    fn result(&mut self, result: &ToolResult) {
+        let changes = std::mem::take(&mut self.changing);
+        let mut told: Vec<&FileMeta> =
+            result.meta.files.iter().filter(|file| file.action != FileAction::Read).collect();
+        for change in &changes {
+            let at = told.iter().position(|file| file.path == change.path);
+            self.became(change, at.map(|at| told.swap_remove(at)));
+        }
+        for file in told {
+            self.told(&file.path, file.action, Some(file));
+        }
+    }
+
+    /// A file became another one. What a run made and removed again, or put back, it did not change.
+    fn became(&mut self, change: &FileChange, counted: Option<&FileMeta>) {
+        let net = self.net.entry(change.path.clone()).or_insert_with(|| change.clone());
+        net.after = change.after;
+        let action = match (net.before, net.after) {
+            (before, after) if before == after => return drop(self.files.remove(&change.path)),
+            (None, _) => FileAction::Created,
+            (_, None) => FileAction::Deleted,
+            (Some(_), Some(_)) => FileAction::Changed,
+        };
+        self.told(&change.path, action, counted);
+    }
+
+    fn told(&mut self, path: &str, action: FileAction, counted: Option<&FileMeta>) {
         let entry = self.files.entry(path.to_owned());
-        let file = entry.or_insert_with(|| ChangedFile { path: path.to_owned(), action, added: 0, removed: 0 });
+        let file =
+            entry.or_insert_with(|| ChangedFile { path: path.to_owned(), action, added: Some(0), removed: Some(0) });
         // A file that this run created stays new, whatever is done to it afterwards.
         if file.action != FileAction::Created || action == FileAction::Deleted {
             file.action = action;
         }
-        file.added += u64::from(added);
-        file.removed += u64::from(removed);
+        let plus = |sum: Option<u64>, lines: fn(&FileMeta) -> u32| Some(sum? + u64::from(lines(counted?)));
+        file.added = plus(file.added, |file| file.added);
+        file.removed = plus(file.removed, |file| file.removed);
     }
 }
 
@@ -159,8 +193,8 @@ pub fn allow_with(gate: &ToolGated, mode: Option<Mode>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use stele_core::{
-        ApprovalDecided, AssistantMessage, By, Effects, FileMeta, Producer, ResultMeta, Seq, Stop, ToolCalled,
-        ToolResult, Usage, Verdict, Wire,
+        ApprovalDecided, AssistantMessage, By, Effects, FileChanged, FileVersion, Hash, Producer, ResultMeta, Seq,
+        Stop, ToolCalled, UndoApplied, Usage, Verdict, Wire,
     };
 
     use super::*;
@@ -254,6 +288,55 @@ mod tests {
             fold(vec![result(FileAction::Read, 9), result(FileAction::Created, 3), result(FileAction::Changed, 2)]);
         assert!(tally.local_reuse.is_none());
         let file = &tally.files["/a"];
-        assert_eq!((file.action, file.added, file.removed), (FileAction::Created, 5, 2));
+        assert_eq!((file.action, file.added, file.removed), (FileAction::Created, Some(5), Some(2)));
+    }
+
+    #[test]
+    fn what_a_command_changed_counts_without_lines() {
+        let version = |letter: &str| FileVersion { hash: Hash::of(letter.as_bytes()), len: 1, mode: 0o100_644 };
+        let changed = |path: &str, before: Option<&str>, after: Option<&str>| -> Event {
+            let (path, before, after) = (path.to_owned(), before.map(version), after.map(version));
+            FileChanged { call: CallId(1), change: FileChange { path, before, after, kept: None, made: None } }.into()
+        };
+        let result = |files: &[(&str, FileAction)]| -> Event {
+            let file = |(path, action): &(&str, FileAction)| FileMeta {
+                path: (*path).to_owned(),
+                action: *action,
+                hash: None,
+                added: 3,
+                removed: 1,
+                diff: None,
+            };
+            let meta = ResultMeta { files: files.iter().map(file).collect(), ..ResultMeta::default() };
+            ToolResult { call: CallId(1), content: "".into(), images: Vec::new(), error: None, meta }.into()
+        };
+        let mut events = vec![
+            changed("/made", None, Some("a")),
+            changed("/gone", Some("a"), None),
+            changed("/passing", None, Some("a")),
+            changed("/both", Some("a"), Some("b")),
+            result(&[]),
+            changed("/both", Some("b"), Some("c")),
+            changed("/edited", Some("a"), Some("b")),
+            result(&[("/both", FileAction::Changed), ("/edited", FileAction::Changed)]),
+            changed("/passing", Some("a"), None),
+            result(&[]),
+        ];
+        let seen = |tally: &Tally| -> Vec<(String, FileAction, Option<u64>)> {
+            tally.files.values().map(|file| (file.path.clone(), file.action, file.added)).collect()
+        };
+        let expected = [
+            ("/both".to_owned(), FileAction::Changed, None),
+            ("/edited".to_owned(), FileAction::Changed, Some(3)),
+            ("/gone".to_owned(), FileAction::Deleted, None),
+            ("/made".to_owned(), FileAction::Created, None),
+        ];
+        assert_eq!(seen(&fold(events.clone())), expected);
+        // What is taken back is no change of the session any more.
+        let Event::FileChanged(FileChanged { change, .. }) = changed("/made", Some("a"), None) else { unreachable!() };
+        let applied =
+            UndoApplied { turn: 1, by: By::person("cli"), files: vec![change], left: vec![], not_covered: vec![] };
+        events.push(applied.into());
+        assert_eq!(seen(&fold(events)), expected[..3]);
     }
 }

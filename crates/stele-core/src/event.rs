@@ -148,6 +148,8 @@ events! {
     UndoApplied = "undo/applied",
     /// A turn that was taken back was done again.
     RedoApplied = "redo/applied",
+    /// An import found damage: it stands for a record that was lost, or keeps the damaged bytes.
+    ImportDamaged = "import/damaged",
 }
 
 /// `session/started`
@@ -1347,6 +1349,14 @@ impl Texts for RedoApplied {
         self.files.iter_mut().filter_map(|file| file.kept.as_mut()).for_each(visit);
     }
 }
+
+/// `import/damaged`, written by the store in place of what a damaged file does not hold any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ImportDamaged {
+    /// What this record stands for.
+    pub what: String,
+}
+impl Texts for ImportDamaged {}
 
 /// Headers of a route that may be logged, by name.
 pub type PlainHeaders = BTreeMap<String, String>;

@@ -343,7 +343,7 @@ impl State {
                     step.phase = Phase::Backoff { attempt: retried.attempt, at: retried.at };
                 }
             }
-            Event::PrefixBroken(_) => {}
+            Event::PrefixBroken(_) | Event::ImportDamaged(_) => {}
             Event::ToolCalled(called) => {
                 self.counters.calls = self.counters.calls.max(called.call.0);
                 if let Some(id) = &called.vendor_id {

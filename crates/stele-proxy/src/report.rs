@@ -9,7 +9,6 @@ use crate::change::Change;
 use crate::judge::{Judged, Judging, Verdict, in_order, is_line, judge};
 use crate::lineage::Kind;
 use crate::record::Recorded;
-use stele_provider::CacheRules;
 
 /// All requests, by conversation.
 #[derive(Clone, Debug, Serialize)]
@@ -29,14 +28,8 @@ pub struct Report {
 pub struct Conversation {
     /// Id of its first request.
     pub id: u64,
-    /// The protocol.
-    pub wire: Wire,
-    /// The server.
-    pub base_url: String,
     /// What the client calls itself.
     pub agent: Option<String>,
-    /// The rules it is judged by.
-    pub rules: CacheRules,
     /// Its answered requests, in order.
     pub requests: Vec<Line>,
     /// What they add up to.
@@ -50,8 +43,14 @@ pub struct Line {
     pub id: u64,
     /// When it was sent.
     pub at: Millis,
+    /// The protocol.
+    pub wire: Wire,
+    /// The server.
+    pub base_url: String,
     /// The model.
     pub model: String,
+    /// Name of the rules it is judged by.
+    pub rules: &'static str,
     /// Bytes of the prompt.
     pub prompt_bytes: u64,
     /// Bytes that it shares with the request it extends.
@@ -106,8 +105,10 @@ pub struct Sum {
     pub unpriced: u64,
     /// Tokens that could have been read and were not.
     pub lost: u64,
-    /// What that cost more, as far as it is known.
+    /// What those of them that have a price cost more; absent when none has one.
     pub lost_cost: Option<Micros>,
+    /// How many of them have no price.
+    pub lost_unpriced: u64,
 }
 
 impl Sum {
@@ -123,8 +124,9 @@ impl Sum {
             None => self.unpriced += 1,
         }
         self.lost += judged.lost;
-        if let Some(cost) = judged.lost_cost {
-            self.lost_cost = Some(Micros(self.lost_cost.unwrap_or_default().0.saturating_add(cost.0)));
+        match judged.lost_cost {
+            Some(cost) => self.lost_cost = Some(Micros(self.lost_cost.unwrap_or_default().0.saturating_add(cost.0))),
+            None => self.lost_unpriced += judged.lost,
         }
     }
 
@@ -143,13 +145,16 @@ impl Sum {
         self.unpriced += other.unpriced;
         self.lost += other.lost;
         self.lost_cost = both(self.lost_cost, other.lost_cost);
+        self.lost_unpriced += other.lost_unpriced;
         self.close()
     }
 
-    /// A rate over a part of the requests would look like one over all of them.
+    /// A rate over a part of the requests would look like one over all of them, and what requests that lost nothing lost
+    /// is no price for what the others did.
     fn close(mut self) -> Self {
         let known = self.coverage.known == self.coverage.attempts;
         self.hit_rate = self.usage.hit_rate().filter(|_| known);
+        self.lost_cost = self.lost_cost.filter(|_| self.lost == 0 || self.lost_unpriced < self.lost);
         self
     }
 }
@@ -175,7 +180,7 @@ pub fn report(requests: &[Recorded], judging: &Judging<'_>) -> Report {
         }
         let Some(first) = judged.place.conversation else { continue };
         let at = conversations.iter().position(|(index, _)| *index == first).unwrap_or_else(|| {
-            conversations.push((first, conversation(request, judged)));
+            conversations.push((first, conversation(request)));
             conversations.len() - 1
         });
         if let Some((_, conversation)) = conversations.get_mut(at) {
@@ -208,16 +213,8 @@ pub fn sums<K: Ord>(
     sums.into_iter().map(|(key, sum)| (key, sum.close())).collect()
 }
 
-fn conversation(request: &Recorded, judged: &Judged) -> Conversation {
-    Conversation {
-        id: request.id,
-        wire: request.wire,
-        base_url: request.base_url.clone(),
-        agent: request.agent.clone(),
-        rules: judged.rules.clone(),
-        requests: Vec::new(),
-        sum: Sum::default(),
-    }
+fn conversation(request: &Recorded) -> Conversation {
+    Conversation { id: request.id, agent: request.agent.clone(), requests: Vec::new(), sum: Sum::default() }
 }
 
 fn line(requests: &[&Recorded], request: &Recorded, judged: &Judged) -> Line {
@@ -235,7 +232,10 @@ fn line(requests: &[&Recorded], request: &Recorded, judged: &Judged) -> Line {
     Line {
         id: request.id,
         at: request.at,
+        wire: request.wire,
+        base_url: request.base_url.clone(),
         model: request.model.clone(),
+        rules: judged.rules.name,
         prompt_bytes: request.prompt_bytes(),
         shared_bytes,
         shared_tokens: request.tokens(shared_bytes),

@@ -278,7 +278,10 @@ fn salvage(file: &LogFile, warnings: &mut Vec<Warning>) -> Result<Salvaged> {
             return Err(Error::NotALog { detail: format!("{lost} records are missing before line {}", record.line) });
         }
         if lost > 0 && !explained(line, record.line) {
-            let detail = format!("{lost} records before record {seq} are missing");
+            let detail = match lost {
+                1 => format!("the record before record {seq} is missing"),
+                lost => format!("{lost} records before record {seq} are missing"),
+            };
             warnings.push(Warning { line: record.line, detail });
         }
         while (records.len() as u64) < seq.0 {
@@ -291,7 +294,10 @@ fn salvage(file: &LogFile, warnings: &mut Vec<Warning>) -> Result<Salvaged> {
     let last = file.sections.last().and_then(|section| section.header.as_ref()).map(|header| header.head.seq.0);
     let lost = last.map_or(0, |last| (last + 1).saturating_sub(records.len() as u64));
     if lost > 0 && !explained(line, file.end()) {
-        let detail = format!("the last records, {lost} of them, are missing");
+        let detail = match lost {
+            1 => "the last record is missing".to_owned(),
+            lost => format!("the last records, {lost} of them, are missing"),
+        };
         warnings.push(Warning { line: file.end(), detail });
     }
     if !damaged.is_empty() {

@@ -15,6 +15,7 @@ use crate::error::{CommandError, Result};
 use crate::output;
 use crate::render::inert::one_line;
 use crate::render::json;
+use crate::render::money::plural;
 use crate::setup::{Environment, Setup};
 
 /// Longest wait for a server of this machine.
@@ -149,7 +150,12 @@ fn logs(data: &Path, findings: &mut Vec<Finding>) {
     let sessions = store.sessions(&stele_store::Filter::default()).map(|rows| rows.len());
     match sessions {
         Ok(number) => {
-            add(findings, "logs", writable, format!("{} ({number} sessions)", store.path().display()));
+            add(
+                findings,
+                "logs",
+                writable,
+                format!("{} ({})", store.path().display(), plural(number as u64, "session")),
+            );
         }
         Err(error) => add(findings, "logs", Health::Wrong, error.to_string()),
     }

@@ -21,8 +21,8 @@ use crate::prompt;
 use crate::render::inert::{one_line, shorten};
 use crate::render::money::{cost, from_cache, plural, tokens};
 use crate::render::text::Choice;
-use crate::render::time;
-use crate::sessions::{self, Move, Wanted, Which, shell_word};
+use crate::render::{WIDTH, time};
+use crate::sessions::{self, Asker, Move, Wanted, Which, shell_word};
 use crate::setup::{self, Setup};
 use crate::tally::Tally;
 
@@ -34,7 +34,7 @@ at an empty prompt Ctrl-C and Ctrl-D leave.
   /mode [NAME]    what needs no question: ask, edit, full
   /cost           what this session came to
   /cache          how the provider's prompt cache was used
-  /undo  /redo    take the last turn back, or do it again: files and conversation
+  /undo  /redo    take the last turn back, or do it again: files, conversation
   /changes        what each turn changed
   /resume [ID]    the latest sessions here, or one of them (ID --move: here)
   /help  /quit";
@@ -54,7 +54,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
         let tools = setup.tools(Some(ask));
         let agent = setup.agent(routes, Approvals::Person, tools.clone())?;
         let wanted = Wanted::from_flags(args);
-        let which = Which::from_flags(args, agent.store(), &setup.folder)?;
+        let which = Which::from_flags(args, agent.store(), &setup.folder, Asker::Line)?;
         if which == Which::New || args.model.is_some() {
             setup.has_key(setup::choose(agent.routes(), args.model.as_deref())?.0)?;
         }
@@ -324,16 +324,31 @@ impl Line<'_> {
         };
         let (route, model) = setup::choose(self.agent.routes(), Some(choice))?;
         let route = route.name.clone();
+        let in_use = format!("{route}/{model} is in use");
+        let state = self.conversation.driver.state();
+        if state.model().is_some_and(|now| now.route == route && now.model == model) {
+            self.say(&one_line(&in_use));
+            return Ok(());
+        }
+        // Nothing was sent to another one since: the prefix is the one that is in the cache.
+        let goes_back = state.epoch().is_some_and(|epoch| epoch.config.route == route && epoch.config.model == model);
         let lost = self.conversation.driver.model_cost(&route, &model)?;
-        let mut said = format!("{route}/{model}; the next request begins a new cache prefix");
+        let mut said = match goes_back {
+            true => format!("{route}/{model}, as before"),
+            false => format!("{route}/{model}; the next request begins a new cache prefix"),
+        };
         if lost.tokens > 0 {
             said.push_str(&format!(": {}", cut::price(&lost)));
         }
         if self.setup.config.warn_above.is_passed(&lost) {
             let question = format!("{}\n  switch? [y]es, [n]o: ", one_line(&said));
-            if self.front.confirm(&question).await == Confirmed::No {
-                self.say("not switched");
-                return Ok(());
+            match self.front.confirm(&question).await {
+                Confirmed::No => {
+                    self.say("not switched");
+                    return Ok(());
+                }
+                Confirmed::Yes => said = in_use,
+                Confirmed::Nobody => {}
             }
         }
         let known = stele_provider::model(&model).is_some() || agent_has(&self.agent, &model);
@@ -426,8 +441,8 @@ impl Line<'_> {
             let lines: Vec<String> = rows
                 .iter()
                 .map(|row| {
-                    let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), 40);
-                    format!("  {}  {}  {title}", row.id, time::minute(row.updated))
+                    let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), WIDTH - 4);
+                    format!("  {}  {}\n    {title}", row.id, time::minute(row.updated))
                 })
                 .collect();
             self.say(&if lines.is_empty() { "no session was held here yet".to_owned() } else { lines.join("\n") });
@@ -442,7 +457,8 @@ impl Line<'_> {
             self.say("this is that session");
             return Ok(());
         }
-        let place = sessions::place(&store, &id, &self.setup.folder, moves, "--resume").map_err(|mut error| {
+        let place = sessions::place(&store, &id, &self.setup.folder, moves, "--resume", Asker::Line);
+        let place = place.map_err(|mut error| {
             if error.code == "usage.folder" {
                 error.hints = vec![format!("/resume {id} --move")];
             }
@@ -458,4 +474,14 @@ impl Line<'_> {
 /// True for a model that some route names.
 fn agent_has(agent: &Agent, model: &str) -> bool {
     agent.routes().iter().any(|route| route.model == model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_fits() {
+        assert!(HELP.lines().count() <= 24 && HELP.lines().all(|line| line.chars().count() <= WIDTH), "{HELP}");
+    }
 }

@@ -21,7 +21,7 @@ use crate::render::json::{HeadJson, LimitJson, RunResult, Status};
 use crate::render::summary;
 use crate::render::text::{Choice, TextView};
 use crate::schema::Schema;
-use crate::sessions::{self, Wanted, Which};
+use crate::sessions::{self, Asker, Wanted, Which};
 use crate::setup::{self, Environment, Setup};
 use crate::signals::Signals;
 use crate::tally::Tally;
@@ -80,7 +80,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
         let routes = with_local(&setup, routes).await?;
         let tools = setup.tools(ask);
         let agent = setup.agent(routes, approvals, tools.clone())?;
-        let which = Which::from_flags(&args.session, agent.store(), &setup.folder)?;
+        let which = Which::from_flags(&args.session, agent.store(), &setup.folder, Asker::Run)?;
         if which == Which::New || args.session.model.is_some() {
             setup.has_key(setup::choose(agent.routes(), args.session.model.as_deref())?.0)?;
         }

@@ -176,8 +176,8 @@ struct HitRow<'a> {
 }
 
 fn search(setup: &Setup, query: &str, limit: u32, json: bool) -> Result<u8> {
-    let Some(store) = setup.inspect()? else { return Ok(0) };
-    let hits = store.search(query, usize::try_from(limit).unwrap_or(usize::MAX))?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let hits = setup.inspect()?.map(|store| store.search(query, limit)).transpose()?.unwrap_or_default();
     let style = setup.look.stdout();
     let lines: Vec<String> = hits
         .iter()

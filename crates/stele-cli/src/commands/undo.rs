@@ -10,12 +10,13 @@ use stele_store::Store;
 use crate::args::UndoArgs;
 use crate::error::Result;
 use crate::output;
+use crate::render::WIDTH;
 use crate::render::card::relative;
-use crate::render::inert::one_line;
+use crate::render::inert::{one_line, shorten};
 use crate::render::json;
 use crate::render::money::plural;
 use crate::render::style::Style;
-use crate::sessions::latest;
+use crate::sessions::{Asker, latest};
 use crate::setup::Setup;
 
 /// Which way.
@@ -65,7 +66,7 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     let looked_at = setup.logs()?;
     let id = match &args.id {
         Some(id) => looked_at.resolve(id)?,
-        None => latest(&looked_at, &setup.folder)?,
+        None => latest(&looked_at, &setup.folder, asker(args))?,
     };
     if args.list {
         return list(&looked_at, &id, args.json, setup.look.stdout());
@@ -77,9 +78,13 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     let agent = setup.agent(Vec::new(), Approvals::Nobody, setup.tools(None))?;
     let mut driver = Driver::open(&agent, &id, OpenPolicy::Close)?;
     let folder = driver.state().session().map(|session| session.cwd.clone()).unwrap_or_default();
-    let restored = way.carry_out(&mut driver, changed_since)?;
+    let restored = way.carry_out(&mut driver, changed_since);
+    if restored.as_ref().is_err_and(|error| args.json && error.code == "undo.nothing") {
+        output::print(&json::line(&Report::of(&id, way, None)))?;
+    }
+    let restored = restored?;
     let text = if args.json {
-        json::line(&Report::of(&id, way, &restored))
+        json::line(&Report::of(&id, way, Some(&restored)))
     } else {
         let mut lines = lines(way, &restored, Path::new(&folder), setup.look.stdout());
         if restored.left.iter().any(|left| left.why == LeftWhy::ChangedSince) {
@@ -91,13 +96,22 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     Ok(u8::from(!restored.left.is_empty()))
 }
 
+fn asker(args: &UndoArgs) -> Asker {
+    Asker::Undo(match (args.list, args.redo) {
+        (true, _) => " --list",
+        (false, true) => " --redo",
+        (false, false) => "",
+    })
+}
+
 /// What `--json` prints of an undo or redo.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     session: &'a SessionId,
     way: &'static str,
-    turn: u64,
-    title: &'a str,
+    /// Absent, as its title is, when there was none to take back or do again.
+    turn: Option<u64>,
+    title: Option<&'a str>,
     files: Vec<FileReport<'a>>,
     left: &'a [FileLeft],
     not_covered: &'a [String],
@@ -110,15 +124,15 @@ struct FileReport<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn of(session: &'a SessionId, way: Way, restored: &'a Restored) -> Self {
+    fn of(session: &'a SessionId, way: Way, restored: Option<&'a Restored>) -> Self {
         Self {
             session,
             way: way.name(),
-            turn: restored.turn,
-            title: &restored.title,
-            files: restored.files.iter().map(file_report).collect(),
-            left: &restored.left,
-            not_covered: &restored.not_covered,
+            turn: restored.map(|restored| restored.turn),
+            title: restored.map(|restored| restored.title.as_str()),
+            files: restored.iter().flat_map(|restored| &restored.files).map(file_report).collect(),
+            left: restored.map_or(&[], |restored| &restored.left),
+            not_covered: restored.map_or(&[], |restored| &restored.not_covered),
         }
     }
 }
@@ -136,12 +150,32 @@ fn file_report(change: &FileChange) -> FileReport<'_> {
 /// What was done, for a person.
 pub fn lines(way: Way, restored: &Restored, folder: &Path, style: Style) -> Vec<String> {
     let files = plural(restored.files.len() as u64, "file");
-    let title = one_line(&restored.title);
-    let mut lines = vec![format!("{} turn {}: {title} · {files} restored", way.done(), restored.turn)];
+    let (head, tail) = (format!("{} turn {}: ", way.done(), restored.turn), format!(" · {files} restored"));
+    let mut lines = vec![format!("{head}{}{tail}", title(&restored.title, head.len() + tail.chars().count()))];
     lines.extend(restored.files.iter().map(|change| file_line(change, folder, style)));
     lines.extend(left_lines(&restored.left, folder, style));
-    lines.extend(restored.not_covered.iter().map(|words| style.dim(&format!("  not covered: {}", one_line(words)))));
+    lines.extend(restored.not_covered.iter().flat_map(|words| not_covered(words, style)));
     lines
+}
+
+/// A turn's title in what `beside` leaves of the line.
+fn title(title: &str, beside: usize) -> String {
+    shorten(&one_line(title), WIDTH.saturating_sub(beside))
+}
+
+/// Effects that an undo does not reach, broken between words.
+fn not_covered(words: &str, style: Style) -> Vec<String> {
+    let mut lines = vec!["  not covered:".to_owned()];
+    for word in one_line(words).split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("    {word}")),
+        }
+    }
+    lines.iter().map(|line| style.dim(line)).collect()
 }
 
 /// The files that stay as they are, for a person.
@@ -210,12 +244,33 @@ pub fn changes(state: &State, style: Style) -> Vec<String> {
     let mut lines = Vec::new();
     for (turn, undone) in turns(state) {
         let mark = if undone { style.dim(" (taken back)") } else { String::new() };
-        lines.push(format!("turn {}: {}{mark}", turn.turn, one_line(&turn.title)));
+        let head = format!("turn {}: ", turn.turn);
+        let beside = head.len() + if undone { " (taken back)".len() } else { 0 };
+        lines.push(format!("{head}{}{mark}", title(&turn.title, beside)));
         lines.extend(net(turn).map(|change| file_line(change, Path::new(&folder), style)));
-        lines.extend(turn.not_covered.iter().map(|words| style.dim(&format!("  not covered: {}", one_line(words)))));
+        lines.extend(turn.not_covered.iter().flat_map(|words| not_covered(words, style)));
     }
     if lines.is_empty() {
         lines.push("nothing was done yet".to_owned());
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_covered_breaks_between_words() {
+        let words = "what commands did outside of the workspace, in .git, and to files that .gitignore leaves out";
+        let lines = not_covered(words, Style::Plain);
+        assert_eq!(
+            lines,
+            [
+                "  not covered: what commands did outside of the workspace, in .git, and to files",
+                "    that .gitignore leaves out"
+            ]
+        );
+        assert_eq!(title(&"word ".repeat(40), 20).chars().count(), WIDTH - 20);
+    }
 }

@@ -41,12 +41,12 @@ pub enum ConfigError {
         nearest: String,
     },
     /// A variable with our prefix that nothing reads.
-    #[error("config.unknown_variable: {name} is set and nothing reads it; did you mean {nearest}? Otherwise unset it")]
+    #[error("config.unknown_variable: {name} is set and nothing reads it; {advice}")]
     UnknownVariable {
         /// The variable.
         name: String,
-        /// The known variable that is closest.
-        nearest: String,
+        /// What may have been meant.
+        advice: String,
     },
     /// A key that cannot be set there.
     #[error("config.misplaced: {at}: `{key}` {problem}")]

@@ -157,31 +157,44 @@ impl Reader<'_> {
             });
         }
         self.known(value.get_ref(), &["routes", name])?;
-        RouteConfig::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| ConfigError::Value {
-            at: self.at(error.span().map_or(value.span().start, |span| span.start)),
-            key: format!("routes.{name}"),
-            problem: format!("is not right: {}", error.message()),
-        })
+        let route =
+            RouteConfig::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| ConfigError::Value {
+                at: self.at(error.span().map_or(value.span().start, |span| span.start)),
+                key: format!("routes.{name}"),
+                problem: format!("is not right: {}", error.message()),
+            })?;
+        if let Some(price) = &route.price {
+            let price_at = match value.get_ref() {
+                DeValue::Table(table) => table.iter().find(|(key, _)| key.get_ref() == "price"),
+                _ => None,
+            };
+            let start = price_at.map_or(value.span().start, |(key, _)| key.span().start);
+            self.whole(price, format!("routes.{name}.price"), start)?;
+        }
+        Ok(route)
     }
 
     /// A price without one of its two main figures would price nothing.
+    fn whole(&self, price: &Price, key: String, start: usize) -> Result<(), ConfigError> {
+        if price.input.is_some() && price.output.is_some() {
+            return Ok(());
+        }
+        Err(ConfigError::Value {
+            at: self.at(start),
+            key,
+            problem: "needs `input` and `output`, in millionths of a dollar for a million tokens".to_owned(),
+        })
+    }
+
     fn price(&self, model: &str, value: &Spanned<DeValue<'_>>) -> Result<Price, ConfigError> {
         self.known(value.get_ref(), &["prices", model])?;
-        let wrong = |at: usize, problem: String| ConfigError::Value {
-            at: self.at(at),
-            key: format!("prices.{model:?}"),
-            problem,
-        };
-        let start = value.span().start;
-        let price = Price::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| {
-            wrong(error.span().map_or(start, |span| span.start), format!("is not right: {}", error.message()))
+        let (key, start) = (format!("prices.{model:?}"), value.span().start);
+        let price = Price::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| ConfigError::Value {
+            at: self.at(error.span().map_or(start, |span| span.start)),
+            key: key.clone(),
+            problem: format!("is not right: {}", error.message()),
         })?;
-        if price.input.is_none() || price.output.is_none() {
-            return Err(wrong(
-                start,
-                "needs `input` and `output`, in millionths of a dollar for a million tokens".to_owned(),
-            ));
-        }
+        self.whole(&price, key, start)?;
         Ok(price)
     }
 

@@ -194,8 +194,17 @@ pub fn nearest(path: &str) -> String {
 /// Lists and routes have none, and the model has its own way (`STELE_MODEL` beside `STELE_BASE_URL`).
 pub fn variable(key: &Key) -> Option<String> {
     let scalar = matches!(key.kind, Kind::Text | Kind::Switch | Kind::Limit(_));
-    (scalar && key.name != HIGHEST_MODE && key.name != MODEL)
-        .then(|| format!("STELE_{}", key.name.replace('.', "_").to_uppercase()))
+    (scalar && key.name != HIGHEST_MODE && key.name != MODEL).then(|| spelled(&key.name))
+}
+
+/// The list whose variable this would be, if lists had any.
+pub fn list_of(variable: &str) -> Option<String> {
+    let list = all().into_iter().find(|key| matches!(key.kind, Kind::Texts) && spelled(&key.name) == variable);
+    list.map(|key| key.name)
+}
+
+fn spelled(key: &str) -> String {
+    format!("STELE_{}", key.replace('.', "_").to_uppercase())
 }
 
 /// The candidate with the smallest edit distance; of several the one of the same length.

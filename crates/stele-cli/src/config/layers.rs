@@ -114,8 +114,16 @@ impl Layers {
                 None => {
                     let known = keys.iter().map(|(variable, _)| variable.clone());
                     let known = known.chain(READ_ELSEWHERE.iter().map(|name| (*name).to_owned()));
-                    let nearest = keys::closest(name, known).unwrap_or_default();
-                    return Err(ConfigError::UnknownVariable { name: name.clone(), nearest });
+                    let advice = match keys::list_of(name) {
+                        Some(list) => {
+                            format!("set the list `{list}` in config.toml, and unset it: no variable sets a list")
+                        }
+                        None => format!(
+                            "did you mean {}? Otherwise unset it",
+                            keys::closest(name, known).unwrap_or_default()
+                        ),
+                    };
+                    return Err(ConfigError::UnknownVariable { name: name.clone(), advice });
                 }
             }
         }

@@ -105,6 +105,7 @@ images = true
 
 [routes.work.price]
 input = 1_000_000
+output = 2_000_000
 long = { above = 1, input_percent = 200, output_percent = 150 }
 "#,
     ))
@@ -299,6 +300,8 @@ fn variables_with_our_prefix_are_known_or_refused() {
         &inputs,
         "config.unknown_variable: STELE_MOD is set and nothing reads it; did you mean STELE_MODE? Otherwise unset it",
     );
+    inputs.env = env(&[("STELE_SHELL_ENV", "A")]);
+    refused(&inputs, "set the list `shell.env` in config.toml, and unset it: no variable sets a list");
     inputs.env = env(&[("STELE_LIMITS_STEPS", "many")]);
     refused(&inputs, "config.value: STELE_LIMITS_STEPS: `limits.steps` takes a whole number, found \"many\"");
 }
@@ -442,6 +445,12 @@ fn the_cache_and_prices_are_configured_with_clear_words() {
     wrong("cache.warn_above = \"much\"", "takes money");
     wrong("cache.ttl = \"2h\"", "\"5m\" or \"1h\"");
     wrong("[prices.m]\ninput = 1\n", "needs `input` and `output`");
+    wrong(
+        "[routes.x]\nwire = \"gemini\"\nprice = { input = 1 }\n",
+        "/c.toml:3: `routes.x.price` needs `input` and `output`",
+    );
+    wrong("[routes.x]\nprice = {}\n", "needs `input` and `output`");
+    wrong("[routes.x.price]\noutput = 1\n", "needs `input` and `output`");
     wrong("[prices.m]\ninput = -1\noutput = 1\n", "prices");
     wrong("[prices.m]\ninput = 1\noutput = 1\ncache_reed = 1\n", "cache_read");
     let env = Inputs { env: env(&[("STELE_CACHE_TTL", "1h")]), ..user("") };

@@ -13,3 +13,6 @@ pub mod summary;
 pub mod text;
 pub mod time;
 pub mod timeline;
+
+/// Columns that a line takes at most, where it can be helped.
+pub const WIDTH: usize = 80;

@@ -5,17 +5,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use stele_core::{Usage, Wire};
+use stele_core::{Micros, Usage, Wire};
 use stele_proxy::{
     Conversation, Ending, Excerpt, Explanation, Forgotten, Line, Notice, Report, Simulation, Sum, Verdict,
 };
 
+use super::WIDTH;
 use super::inert::{one_line, shorten};
 use super::money::{cost, count, elapsed, known, money, percent, plural, short, tokens};
 use super::style::Style;
-
-/// Columns.
-const WIDTH: usize = 80;
 
 /// What is told while the proxy runs.
 #[derive(Debug, Serialize)]
@@ -150,31 +148,40 @@ pub fn report(report: &Report, damaged: &[String], style: Style) -> Vec<String> 
 }
 
 fn conversation(found: &Conversation, style: Style) -> Vec<String> {
-    let model = found.requests.first().map_or("?", |line| &line.model);
-    let title = format!("{} · {} · {}", one_line(model), found.wire, one_line(&found.base_url));
-    let mut lines = vec![style.bold(&shorten(&title, WIDTH))];
     let agent = found.agent.as_deref().map_or_else(|| "an agent without a name".to_owned(), one_line);
-    lines.push(style.dim(&shorten(&format!("  {agent} · judged by the rules of {}", found.rules.name), WIDTH)));
-    let header = format!(
-        "{:>6} {:<8}{:>6}{:>11}{:>11}{:>11}{:>10}  {}",
-        "id", "from", "cache", "input", "predicted", "read", "cost", "verdict"
-    );
-    lines.push(style.dim(&header));
-    for request in &found.requests {
-        lines.push(row(request, style));
-        if let Verdict::Cut { reason } = &request.verdict {
-            lines.push(style.dim(&format!("       cut: {}", one_line(reason))));
-        }
-        if let Some(leaves) = &request.leaves {
-            let change = leaves.change.as_ref().map(|change| format!(": {change}")).unwrap_or_default();
-            let text = format!("       leaves {} at {}{change}", leaves.request, leaves.segment);
-            lines.push(style.dim(&shorten(&one_line(&text), WIDTH)));
-        }
-        if request.lost > 0 {
-            lines.push(style.dim(&format!("       lost {}", lost(request.lost, request.lost_cost))));
-        }
+    let mut lines = Vec::new();
+    // A session that goes on elsewhere is one conversation still.
+    let place = |line: &Line| (line.model.clone(), line.wire, line.base_url.clone(), line.rules);
+    for requests in found.requests.chunk_by(|one, next| place(one) == place(next)) {
+        let Some(first) = requests.first() else { continue };
+        let title = format!("{} · {} · {}", one_line(&first.model), first.wire, one_line(&first.base_url));
+        lines.push(style.bold(&shorten(&title, WIDTH)));
+        lines.push(style.dim(&shorten(&format!("  {agent} · judged by the rules of {}", first.rules), WIDTH)));
+        let header = format!(
+            "{:>6} {:<8}{:>6}{:>11}{:>11}{:>11}{:>10}  {}",
+            "id", "from", "cache", "input", "predicted", "read", "cost", "verdict"
+        );
+        lines.push(style.dim(&header));
+        lines.extend(requests.iter().flat_map(|request| rows(request, style)));
     }
     lines.extend(sum(&found.sum));
+    lines
+}
+
+/// A request, and what there is to say of it.
+fn rows(request: &Line, style: Style) -> Vec<String> {
+    let mut lines = vec![row(request, style)];
+    if let Verdict::Cut { reason } = &request.verdict {
+        lines.push(style.dim(&format!("       cut: {}", one_line(reason))));
+    }
+    if let Some(leaves) = &request.leaves {
+        let change = leaves.change.as_ref().map(|change| format!(": {change}")).unwrap_or_default();
+        let text = format!("       leaves {} at {}{change}", leaves.request, leaves.segment);
+        lines.push(style.dim(&shorten(&one_line(&text), WIDTH)));
+    }
+    if request.lost > 0 {
+        lines.push(style.dim(&format!("       lost {}", lost(request.lost, request.lost_cost, 0))));
+    }
     lines
 }
 
@@ -268,8 +275,13 @@ fn whole_verdict(found: &Verdict, style: Style) -> String {
     format!("{}{about}", verdict(found, style))
 }
 
-fn lost(tokens: u64, price: Option<stele_core::Micros>) -> String {
-    let price = price.map(|price| format!(" ({})", money(price))).unwrap_or_default();
+/// `unpriced`: how many of the tokens are not in the price, where there is one.
+fn lost(tokens: u64, price: Option<Micros>, unpriced: u64) -> String {
+    let price = match (price, unpriced) {
+        (None, _) => String::new(),
+        (Some(price), 0) => format!(" ({})", money(price)),
+        (Some(price), unpriced) => format!(" ({}; {} of them without a price)", money(price), count(unpriced)),
+    };
     format!("{}{price}", plural(tokens, "token"))
 }
 
@@ -283,7 +295,7 @@ fn sum(sum: &Sum) -> Vec<String> {
         facts.push(format!("usage known for {}", count(sum.coverage.known)));
     }
     if sum.lost > 0 {
-        facts.push(format!("{} lost", lost(sum.lost, sum.lost_cost)));
+        facts.push(format!("{} lost", lost(sum.lost, sum.lost_cost, sum.lost_unpriced)));
     }
     lines.push(format!("  {}", facts.join(" · ")));
     lines
@@ -306,7 +318,7 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
     let (predicted, reported) = (known(found.predicted), known(found.reported));
     lines.push(format!("{}{reported} tokens of {predicted} predicted", label("read")));
     if found.lost > 0 {
-        lines.push(format!("{}{}", label("lost"), lost(found.lost, found.lost_cost)));
+        lines.push(format!("{}{}", label("lost"), lost(found.lost, found.lost_cost, 0)));
     }
     if let Some(lifetime) = found.lifetime_ms {
         lines.push(format!(

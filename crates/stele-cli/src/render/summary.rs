@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use stele_core::Micros;
 use stele_core::limits::LimitKind;
+use stele_core::{LimitReached, Micros};
 
 use super::card::{counts, relative};
 use super::json::RunResult;
@@ -26,10 +26,11 @@ pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, elsewhere: bool, 
             stele_core::FileAction::Deleted => " deleted",
             _ => "",
         };
+        let counts = file.added.zip(file.removed).map(|(added, removed)| format!(" {}", counts(added, removed, style)));
         lines.push(format!(
-            "{name}{} {}{}",
+            "{name}{}{}{}",
             relative(&file.path, folder),
-            counts(file.added, file.removed, style),
+            counts.unwrap_or_default(),
             style.dim(action)
         ));
     }
@@ -114,6 +115,21 @@ pub fn measure(kind: LimitKind, number: u64) -> String {
     }
 }
 
+/// A limit that ended a turn, with its numbers. A limit of cost ends it before the request that might pass it is sent:
+/// then what was observed is that request's highest price on top of what was `spent`.
+pub fn reached(reached: &LimitReached, spent: Option<Micros>) -> String {
+    let (which, maximum) = (limit(reached.which), measure(reached.which, reached.maximum));
+    let ahead = spent.filter(|spent| reached.which == LimitKind::Cost && spent.0 <= reached.maximum);
+    match ahead {
+        Some(spent) => format!(
+            "{which} ({} of {maximum}; the next request may cost up to {})",
+            money::money(spent),
+            money::money(Micros(reached.observed.saturating_sub(spent.0)))
+        ),
+        None => format!("{which} ({} of {maximum})", measure(reached.which, reached.observed)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,5 +140,21 @@ mod tests {
         assert_eq!(measure(LimitKind::Time, 1_003), "1.0 s");
         assert_eq!(measure(LimitKind::Time, 120), "120 ms");
         assert_eq!(measure(LimitKind::Steps, 1_000), "1,000");
+    }
+
+    #[test]
+    fn what_may_be_spent_is_not_told_as_spent() {
+        let limit = |which, maximum, observed| LimitReached {
+            which,
+            maximum,
+            observed,
+            closest: Vec::new(),
+            last_calls: Vec::new(),
+        };
+        let cost = limit(LimitKind::Cost, 10, 661_410);
+        assert_eq!(reached(&cost, Some(Micros(0))), "cost ($0 of $0.000010; the next request may cost up to $0.6614)");
+        assert_eq!(reached(&cost, Some(Micros(661_410))), "cost ($0.6614 of $0.000010)");
+        assert_eq!(reached(&cost, None), "cost ($0.6614 of $0.000010)");
+        assert_eq!(reached(&limit(LimitKind::Steps, 2, 2), Some(Micros(0))), "steps in a turn (2 of 2)");
     }
 }

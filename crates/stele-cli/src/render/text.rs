@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stele_core::{
-    ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, Text, TodoItem,
-    TodoStatus, Tool, ToolCalled, ToolGated, ToolResult, Verdict,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, Text,
+    TodoItem, TodoStatus, Tool, ToolCalled, ToolGated, ToolResult, Verdict,
 };
 use stele_provider::Delta;
 use stele_store::Store;
@@ -48,6 +48,8 @@ pub struct TextView {
     route: Option<String>,
     /// The variable that holds a route's key, by route.
     pub keys: BTreeMap<String, String>,
+    /// What the session cost so far.
+    account: Account,
     /// A failed request whose note waits for what follows: the end of the turn says it itself.
     failure: Option<String>,
     began: Instant,
@@ -83,6 +85,7 @@ impl TextView {
             mode: None,
             route: None,
             keys: BTreeMap::new(),
+            account: Account::default(),
             failure: None,
             began: Instant::now(),
             steps: 0,
@@ -96,8 +99,10 @@ impl TextView {
     pub fn seed(&mut self, store: &Store, session: &SessionId, state: &State, from: Seq) {
         self.mode = Some(state.mode());
         self.route = state.model().map(|model| model.route.clone());
+        self.account = Account::default();
         let Ok(records) = crate::feed::records(store, session) else { return };
         for logged in records.map_while(|logged| logged.ok().filter(|logged| logged.record.seq < from)) {
+            self.account.fold(&logged.record);
             match &logged.record.event {
                 Event::ToolCalled(called) => self.called(called),
                 Event::ToolGated(gated) => {
@@ -235,6 +240,7 @@ impl TextView {
     /// A record was committed.
     pub fn record(&mut self, record: &Record) {
         let style = self.screen.style;
+        self.account.fold(record);
         let follows = match &record.event {
             Event::TurnEnded(ended) if matches!(ended.reason, EndReason::Failed { .. }) => {
                 self.failure = None;
@@ -296,6 +302,9 @@ impl TextView {
                 broken.item,
                 one_line(&broken.segment)
             ))),
+            Event::ImportDamaged(damaged) => {
+                self.note(&style.yellow(&format!("! record {}: {}", record.seq, one_line(&damaged.what))));
+            }
             Event::ToolCalled(called) => self.called(called),
             Event::ToolGated(gated) => self.gated(gated),
             Event::ApprovalDecided(decided) => match &decided.outcome {
@@ -424,12 +433,7 @@ impl TextView {
             EndReason::Aborted { by } if by.0 == "person:cli" => "■ stopped by you".to_owned(),
             EndReason::Aborted { by } => format!("■ stopped by {}", one_line(&by.0)),
             EndReason::Limit(reached) => {
-                let which = super::summary::limit(reached.which);
-                format!(
-                    "■ limit reached: {which} ({} of {})",
-                    super::summary::measure(reached.which, reached.observed),
-                    super::summary::measure(reached.which, reached.maximum)
-                )
+                format!("■ limit reached: {}", super::summary::reached(reached, self.account.cost()))
             }
             EndReason::MaxOutput => "■ the answer was cut at the model's maximum of output tokens".to_owned(),
             EndReason::Interrupted => "■ the turn before was left open and is closed now".to_owned(),

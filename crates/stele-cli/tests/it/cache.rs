@@ -156,6 +156,11 @@ fn sums_are_by_session_day_project_or_model() {
     }
     let none = Done::of(place.stele(["cache", "report", "--since", "1ms", "--json"])).lines();
     assert_eq!((none.len(), &none[0]["requests"]), (1, &json!(0)));
+    for arguments in [&["cache", "report"][..], &["cache", "report", "--by", "day"]] {
+        let neither = Done::of(place.stele(arguments.iter().copied()));
+        assert!(neither.code == 2 && neither.err.contains("cache.which"), "{neither:?}");
+        assert!(neither.err.contains("try: stele cache report --all\n"), "{neither:?}");
+    }
     let both = Done::of(place.stele(["cache", "report", &id, "--all"]));
     assert_eq!(both.code, 2, "one session or all of them: {both:?}");
 }
@@ -183,6 +188,43 @@ fn ones_own_prices_count_and_a_missing_figure_is_named() {
     assert!(done.result()["cost"].as_u64().unwrap() > 0, "{done:?}");
     let shown = Done::of(place.stele(["config", "--effective", "--json"])).lines();
     assert!(shown.iter().any(|row| row["key"] == "prices.scripted.cache_read"), "{shown:?}");
+}
+
+#[test]
+fn what_was_lost_without_a_price_is_not_lost_for_nothing() {
+    let (place, server, id) = worked();
+    configure(&place, "[prices.\"scripted\"]\ninput = 1_000_000\noutput = 2_000_000\n");
+    go_on(&place, &server, &id, &["--model", "another"]);
+    let mut lines = Done::of(place.stele(["cache", "report", &id, "--json"])).lines();
+    let total = lines.pop().unwrap();
+    let lost = lines[2]["lost"].as_u64().unwrap();
+    assert!(lost > 0 && lines[2]["lost_cost"].is_null(), "{}", lines[2]);
+    assert_eq!((&total["lost"], &total["lost_unpriced"]), (&json!(lost), &json!(lost)), "{total}");
+    assert_eq!(total["lost_cost"], Value::Null, "{total}");
+    for arguments in [&["cache", "report", &id][..], &["cache", "report", "--all"]] {
+        let report = Done::of(place.stele(arguments.iter().copied()));
+        narrow(&report);
+        assert!(report.out.contains(" tokens lost\n") && !report.out.contains("($0"), "{}", report.out);
+    }
+}
+
+#[test]
+fn a_session_that_goes_on_elsewhere_has_a_head_for_each_place() {
+    let (place, server, id) = worked();
+    let done = Done::of(place.on(&server, Wire::OpenaiChat, ["run", "--resume", &id, "and now?"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    let lines = requests(&place, &id);
+    let wires: Vec<&Value> = lines.iter().map(|line| &line["wire"]).collect();
+    assert_eq!(wires, ["anthropic-messages", "anthropic-messages", "openai-chat"]);
+    assert_ne!(lines[1]["rules"], lines[2]["rules"], "{lines:?}");
+    let report = Done::of(place.stele(["cache", "report", &id]));
+    narrow(&report);
+    for line in [&lines[1], &lines[2]] {
+        let head = format!(" · {} · ", line["wire"].as_str().unwrap());
+        let rules = format!("judged by the rules of {}\n", line["rules"].as_str().unwrap());
+        assert_eq!(report.out.matches(&head).count(), 1, "{}", report.out);
+        assert_eq!(report.out.matches(&rules).count(), 1, "{}", report.out);
+    }
 }
 
 #[test]

@@ -88,6 +88,23 @@ fn a_limit_of_cost_on_a_model_without_a_price() {
 }
 
 #[test]
+fn a_limit_of_cost_says_what_the_next_request_may_cost() {
+    let place = Place::new();
+    let server = server(Say::text("x"));
+    let config = format!(
+        "[routes.own]\nwire = \"anthropic-messages\"\nbase_url = {:?}\nmodel = \"m\"\n\
+         price = {{ input = 1_000_000, output = 2_000_000 }}\nparameters = {{ max_output_tokens = 1_000 }}\n",
+        server.base_url(stele_core::Wire::AnthropicMessages)
+    );
+    std::fs::create_dir_all(place.home()).unwrap();
+    std::fs::write(place.home().join("config.toml"), config).unwrap();
+    let done = Done::of(place.stele(["run", "--model", "own", "--max-cost", "0.00001", "hi"]));
+    assert_eq!(done.code, 4, "{done:?}");
+    assert!(done.err.contains("limit reached: cost ($0 of $0.000010; the next request may cost up to $0."), "{done:?}");
+    assert_eq!(server.requests().len(), 0);
+}
+
+#[test]
 fn a_limit_of_tokens() {
     let script = Script::new([Say::call("glob", &json!({"pattern": "*"})), Say::text("x")]);
     check(&server(script), &["--max-tokens", "100", "x"], 4, "limit", "limit");

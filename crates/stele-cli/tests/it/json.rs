@@ -113,3 +113,30 @@ fn edits_are_listed_with_their_lines() {
     assert_eq!((&changed["action"], &changed["added"], &changed["removed"]), (&json!("created"), &json!(2), &json!(0)));
     assert_eq!(place.read("new.txt"), "one\ntwo\n");
 }
+
+#[test]
+fn what_a_command_changed_is_listed_too() {
+    let place = Place::new();
+    place.write("old", "x\n");
+    let server = server(Script::new([
+        Say::call("bash", &json!({"command": "echo x > new.txt; rm old; echo x > passing"})),
+        Say::call("write", &json!({"path": "w.txt", "content": "one\n"})),
+        Say::call("bash", &json!({"command": "rm passing"})),
+        Say::text("Done."),
+    ]));
+    let done = Done::of(place.with(&server, ["run", "--json", "--mode", "full", "do it"]));
+    let folder = place.folder().display().to_string();
+    let path = |name: &str| format!("{folder}/{name}");
+    assert_eq!(
+        done.result()["changed_files"],
+        json!([
+            {"path": path("new.txt"), "action": "created"},
+            {"path": path("old"), "action": "deleted"},
+            {"path": path("w.txt"), "action": "created", "added": 1, "removed": 0},
+        ])
+    );
+    let removes =
+        crate::support::server(Script::new([Say::call("bash", &json!({"command": "rm w.txt"})), Say::text("Done.")]));
+    let done = Done::of(place.with(&removes, ["run", "--mode", "full", "do it"]));
+    assert!(done.err.contains("changed  w.txt deleted\n"), "{done:?}");
+}

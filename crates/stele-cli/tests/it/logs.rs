@@ -1,6 +1,6 @@
 //! The commands that look at logs and at the set-up.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use stele_testkit::{Say, Script};
 
 use crate::support::{Done, Place, seen, server};
@@ -73,6 +73,30 @@ fn an_export_comes_back_as_the_session_it_was() {
     other.assert_clean();
     let found = Done::of(other.stele(["sessions", "search", "hello"]));
     assert!(found.out.contains(&id), "{found:?}");
+}
+
+#[test]
+fn what_an_import_lost_stands_in_the_log_and_in_its_exit_code() {
+    let place = worked();
+    let id = place.sessions().remove(0);
+    let exported = Done::of(place.stele(["sessions", "export", &id])).out;
+    // A record in the middle is cut off.
+    let lines: Vec<&str> = exported.lines().collect();
+    let at = lines.iter().rposition(|line| line.contains("\"turn/ended\"")).unwrap();
+    let damaged = [&lines[..at], &[&lines[at][..lines[at].len() / 2]], &lines[at + 1..]].concat().join("\n") + "\n";
+    let other = Place::new();
+    let imported = Done::fed(other.stele(["sessions", "import", "--json", "-"]), damaged);
+    assert_eq!((imported.code, &imported.lines()[0]["outcome"]), (1, &json!("salvaged")), "{imported:?}");
+    let id = other.sessions().remove(0);
+    let records = Done::of(other.stele(["sessions", "show", "--json", &id])).lines();
+    let found: Vec<&Value> = records.iter().filter(|record| record["kind"] == "import/damaged").collect();
+    let what: Vec<&str> = found.iter().map(|record| record["data"]["what"].as_str().unwrap()).collect();
+    assert_eq!(what, ["a record that was lost", "the damaged bytes of the imported file"], "{records:?}");
+    let seq = records.iter().map(|record| record["seq"].as_u64().unwrap());
+    assert!(seq.eq(0..records.len() as u64), "{records:?}");
+    let shown = Done::of(other.stele(["sessions", "show", &id]));
+    assert!(shown.out.contains(&format!("! record {}: a record that was lost\n", found[0]["seq"])), "{shown:?}");
+    other.assert_clean();
 }
 
 #[test]
@@ -202,4 +226,15 @@ fn doctor_does_not_praise_a_home_that_cannot_be() {
     let finding = done.lines().into_iter().find(|finding| finding["what"] == "logs").unwrap();
     assert_eq!((done.code, &finding["health"]), (1, &json!("wrong")), "{done:?}");
     assert!(finding["says"].as_str().unwrap().starts_with("log.un"), "{finding}");
+}
+
+#[test]
+fn a_search_without_a_log_says_that_it_found_nothing() {
+    let place = Place::new();
+    for (arguments, says) in
+        [(&["sessions", "search", "x"][..], "nothing found\n"), (&["sessions", "search", "--json", "x"], "")]
+    {
+        let done = Done::of(place.stele(arguments.iter().copied()));
+        assert_eq!((done.code, done.out.as_str()), (0, says), "{done:?}");
+    }
 }

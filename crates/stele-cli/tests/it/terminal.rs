@@ -185,6 +185,10 @@ fn the_line_interface_talks_steers_and_leaves() {
     terminal.wait_for("mode edit");
     terminal.type_line("/model");
     terminal.wait_for("env/scripted");
+    terminal.type_line("/model other");
+    terminal.wait_for("env/other; the next request begins a new cache prefix: ");
+    terminal.type_line("/model scripted");
+    terminal.wait_for("env/scripted, as before\r\n");
     terminal.type_line("/cache");
     terminal.wait_for("verdict");
     terminal.type_line("/resume");
@@ -476,6 +480,18 @@ fn an_expensive_new_prefix_is_asked_about_before_anything_is_sent() {
     terminal.wait_for("not switched");
     terminal.type_line("/model");
     terminal.wait_for("/scripted; routes:");
+    terminal.type_line("/model scripted");
+    terminal.wait_for("env/scripted is in use\r\n");
+    terminal.type_line("/model other");
+    terminal.wait_for("switch? [y]es, [n]o: ");
+    terminal.type_line("y");
+    terminal.wait_for("env/other is in use\r\n");
+    // What was due before is due still, and nothing but that.
+    terminal.type_line("/model scripted");
+    terminal.wait_for("env/scripted, as before: about ");
+    terminal.wait_for("switch? [y]es, [n]o: ");
+    terminal.type_line("y");
+    terminal.wait_for("env/scripted is in use\r\n");
     terminal.type_line("and now?");
     terminal.wait_for("three");
     terminal.wait_for("> ");

@@ -39,6 +39,33 @@ fn names(report: &Value) -> Vec<String> {
 }
 
 #[test]
+fn where_no_session_was_held_the_same_command_is_advised() {
+    let place = Place::new();
+    two_turns(&place);
+    let id = place.sessions().remove(0);
+    let elsewhere = place.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let within = |arguments: &[&str]| {
+        let mut command = place.stele(arguments.iter().copied());
+        command.current_dir(&elsewhere).env("STELE_WIRE", "gemini").env("STELE_MODEL", "m");
+        command.env("STELE_BASE_URL", "http://127.0.0.1:1");
+        let done = Done::of(command);
+        assert!(done.code == 2 && done.err.contains("session.none_here"), "{done:?}");
+        done.err
+    };
+    let folder = place.folder().display().to_string();
+    for (arguments, command) in [
+        (&["undo"][..], "stele undo"),
+        (&["undo", "--list"], "stele undo --list"),
+        (&["undo", "--redo"], "stele undo --redo"),
+    ] {
+        let said = within(arguments);
+        assert!(said.contains(&format!("try: {command} {id}  make it  (in {folder})\n")), "{said}");
+    }
+    assert!(within(&["run", "-c", "x"]).contains(&format!("try: stele run -C {folder} --resume {id}  make it\n")));
+}
+
+#[test]
 fn a_session_is_taken_back_turn_by_turn_and_done_again() {
     let place = Place::new();
     two_turns(&place);
@@ -59,6 +86,9 @@ fn a_session_is_taken_back_turn_by_turn_and_done_again() {
     assert!(!place.folder().join("new").exists());
     let nothing = undo(&place, &[]);
     assert!(nothing.code == 1 && nothing.err.contains("undo.nothing"), "{nothing:?}");
+    let nothing = undo(&place, &["--json"]);
+    assert!(nothing.code == 1 && nothing.err.contains("undo.nothing"), "{nothing:?}");
+    assert_eq!((&nothing.lines()[0]["turn"], &nothing.lines()[0]["files"]), (&Value::Null, &json!([])), "{nothing:?}");
     assert!(undo(&place, &["--list", "--json"]).lines().iter().all(|turn| turn["undone"] == true));
 
     let done = undo(&place, &["--redo"]);

@@ -32,6 +32,11 @@ pub fn main(setup: &Setup, command: &CacheCommand) -> Result<u8> {
             let judged = found.judge(proxy::judging(rules.as_deref())?.rules);
             if *json { judged_lines(&found, &judged) } else { report_lines(&found, &judged, style) }
         }
+        CacheCommand::Report { id: None, all: false, since: None, .. } => {
+            let message = "name a session, or sum over all of them, or over what was sent in some last time";
+            let error = CommandError::usage("cache.which", message).hint("stele cache report ID");
+            return Err(error.hint("stele cache report --all").hint("stele cache report --since 24h --by day"));
+        }
         CacheCommand::Report { id: None, since, by, rules, json, .. } => {
             let sums = sums(&store, *since, *by, proxy::judging(rules.as_deref())?.rules)?;
             if *json { sum_lines(&sums, *by) } else { tables::sums(&sums, by.name(), style) }

@@ -62,7 +62,13 @@ fn folder(setup: &Setup) -> PathBuf {
 }
 
 fn recordings(setup: &Setup, since: Option<Duration>) -> Result<Recordings> {
-    Ok(Store::inspect(&folder(setup))?.recordings(since.map(ago))?)
+    let folder = folder(setup);
+    let found = Store::inspect(&folder)?.recordings(since.map(ago))?;
+    // A file from which everything was forgotten holds no more than none.
+    if since.is_none() && found.requests.is_empty() && found.damaged.is_empty() {
+        return Err(stele_proxy::Error::Nothing(folder).into());
+    }
+    Ok(found)
 }
 
 /// How requests are judged: by the rules of a name, else by those of each endpoint.
