@@ -195,6 +195,9 @@ fn open_step(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {
     if let Some(reason) = unsendable(state).filter(|_| sends) {
         return vec![Action::Compose { reason }];
     }
+    if let Some(end) = unaffordable(state, turn, step) {
+        return end;
+    }
     match &step.phase {
         Phase::Composing => vec![Action::Send { step: number, attempt: 1, not_before: None }],
         Phase::Sending { attempt } => vec![Action::Send { step: number, attempt: *attempt, not_before: None }],
@@ -212,14 +215,18 @@ fn open_step(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {
             if let Some(set) = without_refused(state, failure) {
                 return append(set);
             }
-            let failed = step.failed + step.failed_after_output;
-            match retry::next(failure, failed, step.failed_after_output, 0) {
-                Some(_) => vec![Action::Backoff { step: number, attempt: *attempt }],
+            match retried(step, failure).filter(|()| cost_reached(state, turn).is_none()) {
+                Some(()) => vec![Action::Backoff { step: number, attempt: *attempt }],
                 None => append(unanswered(state, *attempt)),
             }
         }
         Phase::Answered => calls(state, turn, step),
     }
+}
+
+/// Whether the failed request may be tried again, as far as the failure goes.
+fn retried(step: &Step, failure: &Failure) -> Option<()> {
+    retry::next(failure, step.failed + step.failed_after_output, step.failed_after_output, 0).map(drop)
 }
 
 /// What is left of the optional fields when a server refused some that were sent. Each time there are fewer, so a
@@ -353,20 +360,63 @@ fn cancelled_turn(state: &State, turn: &Turn, by: &By) -> Vec<Action> {
     append(TurnEnded { reason })
 }
 
+/// What ends the open step when its next request may cost more than is allowed. A request that is under way was found to
+/// be affordable, and nothing of that changes before it ends.
+fn unaffordable(state: &State, turn: &Turn, step: &Step) -> Option<Vec<Action>> {
+    let number = step.number;
+    match &step.phase {
+        Phase::Answered | Phase::Failed { .. } => None,
+        Phase::Backoff { .. } if state.cut.is_some() => None,
+        _ if cost_reached(state, turn).is_none() => None,
+        Phase::Composing => Some(append(unanswered(state, 0))),
+        Phase::Sending { attempt } => Some(vec![Action::Interrupt { step: number, attempt: *attempt }]),
+        Phase::Backoff { attempt, .. } => Some(append(unanswered(state, *attempt))),
+    }
+}
+
+/// How the turn ends when the open step's request is given up: the limit that forbids another try, or the last failure
+/// when none was left. Nothing when the request was answered.
+pub(crate) fn given_up(state: &State, message: &crate::AssistantMessage) -> Option<EndReason> {
+    let (turn, step) = (state.turn.as_ref()?, state.step.as_ref()?);
+    match &step.phase {
+        Phase::Failed { failure, .. } => {
+            let limit = retried(step, failure).and_then(|_| cost_reached(state, turn));
+            Some(match limit {
+                Some(EndReason::Failed { code, message }) => {
+                    let message = format!("{message}; the last request had failed: {}", failure.message.as_str());
+                    EndReason::Failed { code, message }
+                }
+                Some(limit) => limit,
+                None => EndReason::Failed {
+                    code: failure.code.code().to_owned(),
+                    message: failure.message.as_str().to_owned(),
+                },
+            })
+        }
+        Phase::Answered => None,
+        _ => cost_reached(state, turn).filter(|_| message.interrupted),
+    }
+}
+
 /// The limit that keeps the next request from being sent, if one does.
 fn limit_reached(state: &State, turn: &Turn) -> Option<EndReason> {
     let hit = measures(state, turn).into_iter().find(|near| near.observed >= near.maximum);
     if let Some(hit) = hit {
         return Some(EndReason::Limit(reached(state, turn, hit.which, hit.maximum, hit.observed)));
     }
+    // The epoch that holds the price is opened first.
+    if epoch_reason(state).is_some() { None } else { cost_reached(state, turn) }
+}
+
+/// The limit of cost, when one more request under the open epoch could pass it.
+fn cost_reached(state: &State, turn: &Turn) -> Option<EndReason> {
     let maximum = turn.limits.cost?;
     match (state.cost(), next_cost(state)) {
         (Some(spent), Some(next)) => {
             let most = spent.0.saturating_add(next.0);
             (most > maximum.0).then(|| EndReason::Limit(reached(state, turn, LimitKind::Cost, maximum.0, most)))
         }
-        // The epoch that holds the price is opened first.
-        _ if turn.limits.allow_unpriced || epoch_reason(state).is_some() => None,
+        _ if turn.limits.allow_unpriced => None,
         _ => Some(EndReason::Failed { code: "limit.unpriced".to_owned(), message: unpriced(state) }),
     }
 }

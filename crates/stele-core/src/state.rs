@@ -445,13 +445,11 @@ impl State {
     }
 
     fn answer(&mut self, message: &crate::AssistantMessage) {
+        let given_up = crate::owed::given_up(self, message);
+        if let (Some(reason), Some(turn)) = (given_up, &mut self.turn) {
+            turn.ending.get_or_insert(reason);
+        }
         if let Some(step) = &mut self.step {
-            if let (Phase::Failed { failure, .. }, Some(turn)) = (&step.phase, &mut self.turn) {
-                turn.ending.get_or_insert(EndReason::Failed {
-                    code: failure.code.code().to_owned(),
-                    message: failure.message.as_str().to_owned(),
-                });
-            }
             step.phase = Phase::Answered;
             if let Some(sent) = self.epoch.as_mut().and_then(|epoch| epoch.sent.as_mut()) {
                 sent.input = message.usage.and_then(|usage| usage.input()).or(sent.input);

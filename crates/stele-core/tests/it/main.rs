@@ -3,6 +3,7 @@
 
 mod caps;
 mod catalogue;
+mod cost;
 mod derive;
 mod laws;
 mod records;
