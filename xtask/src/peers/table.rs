@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use super::adapters::UNTRIED;
 use super::outcome::{Outcome, VENDORS};
 
 /// Everything that one call found.
@@ -128,6 +129,11 @@ impl Peers {
             if let Some(first) = self.outcomes.iter().min_by(|one, other| value(one).total_cmp(&value(other))) {
                 let _ = writeln!(text, "- {what}: {} ({})", first.name, first.wire);
             }
+        }
+        let untried: Vec<&str> =
+            UNTRIED.into_iter().filter(|name| self.outcomes.iter().all(|outcome| outcome.name != *name)).collect();
+        if !untried.is_empty() {
+            let _ = write!(text, "\nNever run, so that their adapters are untried: {}.\n", untried.join(", "));
         }
         for (what, names) in [("Not installed", &self.missing), ("There, but did not do the task", &self.failed)] {
             if !names.is_empty() {
