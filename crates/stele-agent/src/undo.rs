@@ -3,8 +3,8 @@
 //! Files come first, so that a process that is killed between the two leaves a turn that can be taken back once more:
 //! what is already as it should be is left alone. All files of one undo change or none.
 //!
-//! **Invariant:** a file is touched only while it is exactly what the log says it was left as, unless somebody asked
-//! for more.
+//! **Invariant:** a file is touched only while it is exactly what the log says it was left as, and only when the log
+//! keeps what it is, unless somebody asked for more.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -184,7 +184,7 @@ impl Plan {
     fn files(&self) -> Vec<FileChange> {
         let by_path: BTreeMap<&str, &Step> = self.steps.iter().map(|step| (step.name.as_str(), step)).collect();
         let file = |step: &Step| {
-            let kept = step.now.as_ref().filter(|now| now.bytes.len() as u64 <= limits::UNDO_FILE_BYTES.default);
+            let kept = step.now.as_ref().filter(|now| is_kept(now));
             FileChange {
                 path: step.name.clone(),
                 before: step.now.as_ref().map(described),
@@ -199,6 +199,11 @@ impl Plan {
 
 fn described(version: &Version) -> FileVersion {
     FileVersion { hash: Hash::of(&version.bytes), len: version.bytes.len() as u64, mode: version.mode }
+}
+
+/// True when the log keeps the bytes of a version that is replaced.
+fn is_kept(version: &Version) -> bool {
+    version.bytes.len() as u64 <= limits::UNDO_FILE_BYTES.default
 }
 
 /// The step that brings one file back; nothing when it is there already, or why it has to stay as it is.
@@ -230,6 +235,9 @@ fn step(
             None => return Ok(Err(LeftWhy::NotKept)),
         },
     };
+    if now.as_ref().is_some_and(|now| !is_kept(now)) && changed_since == ChangedSince::Leave {
+        return Ok(Err(LeftWhy::WouldBeLost));
+    }
     let made = change.made.as_ref().map(PathBuf::from);
     let makes = if to.is_some() { change::first_made(&path) } else { None };
     Ok(Ok(Some(Step { path, name: change.path.clone(), now, to, made, makes })))

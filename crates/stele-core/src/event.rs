@@ -1300,6 +1300,8 @@ pub enum LeftWhy {
     ChangedSince,
     /// The bytes it had are not kept.
     NotKept,
+    /// What stands there is more than is kept of one file, so that it would be lost.
+    WouldBeLost,
     /// What stands there cannot be looked at or replaced.
     Blocked {
         /// Why not.

@@ -17,20 +17,26 @@ use stele_core::{Content, FileChange, FileVersion, Hash, Hasher, limits};
 
 use crate::{file, walk};
 
-/// How long one look may take.
+/// How long one look may take; as long again for the names of what is not looked at.
 const TIME: Duration = Duration::from_secs(2);
 /// The clock of a file system may lag this far behind (Linux: one tick, at most 10 ms); a file that changed less
 /// than that before it was read may change again without a trace in its times.
 const TICK_NS: i128 = 50_000_000;
-/// A file whose last change is this much older than a look was there when it was taken.
+/// Where no birth times are kept: a file whose last change is this much older than a look was there when it was taken.
 const OLD_NS: i128 = 1_000_000_000;
+/// How many paths that went while they were out of view are named.
+const NAMED: usize = 8;
 
 /// The workspace at some time.
 pub(crate) struct Snapshot {
     root: PathBuf,
+    /// When the look was over.
     taken_ns: i128,
     entries: BTreeMap<PathBuf, Entry>,
     folders: BTreeSet<PathBuf>,
+    /// What stands in these folders and is not looked at, since it is excluded or neither file nor link; and folders
+    /// of which not even the names are known.
+    unseen: BTreeSet<PathBuf>,
     /// The last path that was looked at, when there are more.
     until: Option<PathBuf>,
 }
@@ -52,6 +58,8 @@ struct Stamp {
     size: u64,
     modified_ns: i128,
     changed_ns: i128,
+    /// When it was made, whatever became of its name and content since; absent where the file system does not say.
+    born_ns: Option<i128>,
 }
 
 /// What differs between two looks.
@@ -72,6 +80,7 @@ impl Stamp {
             size: metadata.len(),
             modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
             changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+            born_ns: metadata.created().ok().map(since_epoch_ns),
         }
     }
 
@@ -88,9 +97,10 @@ impl Snapshot {
         let began = Instant::now();
         let mut snapshot = Self {
             root: root.to_owned(),
-            taken_ns: now_ns(),
+            taken_ns: 0,
             entries: BTreeMap::new(),
             folders: BTreeSet::new(),
+            unseen: BTreeSet::new(),
             until: None,
         };
         let mut room = limits::SNAPSHOT_BYTES.default;
@@ -110,7 +120,27 @@ impl Snapshot {
                 }
             }
         }
+        snapshot.list();
+        snapshot.taken_ns = now_ns();
         snapshot
+    }
+
+    /// Takes note of the names that the walk left out.
+    fn list(&mut self) {
+        let began = Instant::now();
+        let mut unseen = BTreeSet::new();
+        for folder in self.folders.iter().chain([&self.root]) {
+            let in_time = (unseen.len() as u64) < limits::SNAPSHOT_FILES.default && began.elapsed() < TIME;
+            match fs::read_dir(folder) {
+                Ok(entries) if in_time => {
+                    let paths = entries.flatten().map(|entry| entry.path());
+                    unseen
+                        .extend(paths.filter(|path| !self.entries.contains_key(path) && !self.folders.contains(path)));
+                }
+                _ => drop(unseen.insert(folder.clone())),
+            }
+        }
+        self.unseen = unseen;
     }
 
     /// Looks again; gives that look, and what changed between the two.
@@ -127,31 +157,69 @@ impl Snapshot {
             let most = limits::SNAPSHOT_FILES.default;
             seen.not_covered.push(format!("{root} holds more than the {most} entries that are looked at in time"));
         }
-        let files: BTreeSet<(u64, u64)> = self.entries.values().map(|entry| entry.stamp.file()).collect();
+        let in_both = |path: &PathBuf| until.is_none_or(|until| path < until);
+        // Every file of the earlier look, and whether its content is at hand for the place it had.
+        let mut files = BTreeMap::new();
+        for (path, entry) in &self.entries {
+            *files.entry(entry.stamp.file()).or_insert(false) |= entry.content.is_some() && in_both(path);
+        }
         let paths: BTreeSet<&PathBuf> = self.entries.keys().chain(now.entries.keys()).collect();
-        for path in paths.into_iter().filter(|path| until.is_none_or(|until| *path < until)) {
+        for path in paths.into_iter().filter(|path| in_both(path)) {
             match (self.entries.get(path), now.entries.get(path)) {
                 (None, Some(after)) => self.created(path, after, &files, &mut seen),
                 (Some(before), None) => deleted(path, before, &mut seen),
+                (Some(before), Some(after)) if self.is_unread(before, after, &files) => {
+                    seen.not_covered.push(format!("{}, over which another file was moved", path.display()));
+                }
                 (Some(before), Some(after)) => changed(path, before, after, &mut seen),
                 (None, None) => {}
             }
         }
+        self.gone(&mut seen);
         (now, seen)
     }
 
-    fn created(&self, path: &Path, after: &Entry, files: &BTreeSet<(u64, u64)>, seen: &mut Differences) {
-        // Nothing in a file tells that its folder was moved, so a file may look old and yet be new here. One that was
-        // in view elsewhere was moved. Any other may have been here all along, behind an exclusion that is gone: to
-        // take that for new would be to delete it in an undo.
-        let old = after.stamp.changed_ns < self.taken_ns - OLD_NS;
-        if old && !files.contains(&after.stamp.file()) {
+    /// A file that was not there before, if that is certain: what is taken for new is deleted by an undo.
+    fn created(&self, path: &Path, after: &Entry, files: &BTreeMap<(u64, u64), bool>, seen: &mut Differences) {
+        let was_there = path.ancestors().any(|path| self.unseen.contains(path));
+        if was_there || !self.is_new(&after.stamp, files) {
             seen.not_covered.push(format!("{}, which was moved here or came into view", path.display()));
             return;
         }
         let missing = |folder: &&Path| **folder != self.root && !self.folders.contains(*folder);
         let made = path.ancestors().skip(1).take_while(missing).last().map(|made| made.display().to_string());
         note(path, None, None, Some(after), made, seen);
+    }
+
+    /// True for a file that was made after this look, and for one that this look has read under another name: there
+    /// its content comes back. Names, modes and times can be given to any file, a birth time cannot (`statx(2)`).
+    fn is_new(&self, stamp: &Stamp, files: &BTreeMap<(u64, u64), bool>) -> bool {
+        match (stamp.born_ns, files.get(&stamp.file())) {
+            (Some(born), _) if born >= self.taken_ns - TICK_NS => true,
+            (_, Some(read)) => *read,
+            (Some(_), None) => false,
+            (None, None) => stamp.changed_ns >= self.taken_ns - OLD_NS,
+        }
+    }
+
+    /// True when the only copy of a file that this look has not read may now stand in the place of another.
+    fn is_unread(&self, before: &Entry, after: &Entry, files: &BTreeMap<(u64, u64), bool>) -> bool {
+        let other = before.stamp.file() != after.stamp.file();
+        other && files.get(&after.stamp.file()) == Some(&false) && !self.is_new(&after.stamp, files)
+    }
+
+    /// Names what was out of view and went: of that nothing is kept.
+    fn gone(&self, seen: &mut Differences) {
+        let gone: Vec<&PathBuf> = self.unseen.iter().filter(|path| fs::symlink_metadata(path).is_err()).collect();
+        if gone.is_empty() {
+            return;
+        }
+        let named: Vec<String> = gone.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+        let more = match gone.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        seen.not_covered.push(format!("{}{more}, out of view before and gone now", named.join(", ")));
     }
 }
 
@@ -270,7 +338,11 @@ fn read(path: &Path, mode: u32) -> io::Result<Vec<u8>> {
 }
 
 fn now_ns() -> i128 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since_epoch_ns(SystemTime::now())
+}
+
+fn since_epoch_ns(time: SystemTime) -> i128 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i128::try_from(since.as_nanos()).unwrap_or(i128::MAX)
 }
 
@@ -298,7 +370,13 @@ mod tests {
 
         /// What an action is seen to do: names, relative to the folder, with `+`, `-` or `~`.
         fn seen(&self, action: impl FnOnce()) -> (Vec<String>, Vec<FileChange>, Vec<String>) {
-            let before = Snapshot::take(self.0.path(), None);
+            self.seen_after(0, action)
+        }
+
+        /// The same, with a look that is so much later than the birth of all files.
+        fn seen_after(&self, later_ns: i128, action: impl FnOnce()) -> (Vec<String>, Vec<FileChange>, Vec<String>) {
+            let mut before = Snapshot::take(self.0.path(), None);
+            before.taken_ns += later_ns;
             action();
             let (_, seen) = before.compare();
             let name = |change: &FileChange| {
@@ -372,6 +450,74 @@ mod tests {
         assert_eq!(changed, [(true, false, from.to_str().unwrap()), (false, true, to.to_str().unwrap())]);
         assert_eq!(seen.changed[1].made.as_deref(), place.path("to").to_str());
         assert!(seen.not_covered.iter().any(|said| said.contains("elsewhere")), "{:?}", seen.not_covered);
+    }
+
+    #[test]
+    fn what_was_there_is_not_taken_for_new() {
+        let large = vec![b'x'; usize::try_from(limits::SNAPSHOT_FILE_BYTES.default).unwrap() + 1];
+        let outside = tempfile::tempdir().unwrap();
+        let out = outside.path().join("out");
+        let place = Place::new();
+        let set_up = || {
+            place.write(".gitignore", ".env\nkept/\n");
+            place.write(".env", "SECRET=1");
+            place.write("kept/in", "1");
+            place.write("large", &large);
+            place.write("a", "a");
+            fs::write(&out, "out").unwrap();
+            for moved in ["moved", "linked"] {
+                drop(fs::remove_file(place.path(moved)));
+            }
+        };
+        let rename = |from: &str, to: &str| fs::rename(place.path(from), place.path(to)).unwrap();
+        let uncover = || fs::remove_file(place.path(".gitignore")).unwrap();
+        /// What happens, what it changed, and what is named beside it.
+        type Case<'a> = (&'a dyn Fn(), &'a [&'a str], &'a [&'a str]);
+        let cases: [Case<'_>; 8] = [
+            (&|| rename("large", "moved"), &[], &["large", "moved"]),
+            (&|| rename("large", "a"), &[], &["large", "a"]),
+            (&|| fs::hard_link(place.path("large"), place.path("linked")).unwrap(), &[], &["large", "linked"]),
+            (&|| rename(".env", "moved"), &[], &[".env", "moved"]),
+            (&|| fs::rename(&out, place.path("moved")).unwrap(), &[], &["moved"]),
+            (
+                &|| {
+                    uncover();
+                    fs::set_permissions(place.path(".env"), fs::Permissions::from_mode(0o640)).unwrap();
+                },
+                &["-.gitignore"],
+                &[".env", "kept/in"],
+            ),
+            (
+                &|| {
+                    uncover();
+                    place.write("new", "SECRET=2");
+                    rename("new", ".env");
+                    place.write("kept/more", "2");
+                },
+                &["-.gitignore"],
+                &[".env", "kept/in", "kept/more"],
+            ),
+            (
+                &|| {
+                    fs::remove_file(place.path(".env")).unwrap();
+                    rename("a", "moved");
+                },
+                &["-a", "+moved"],
+                &[".env"],
+            ),
+        ];
+        for (n, (action, changed, named)) in cases.into_iter().enumerate() {
+            set_up();
+            let later = if n == 6 { 0 } else { 2 * OLD_NS };
+            let (names, _, not_covered) = place.seen_after(later, action);
+            assert_eq!(names, changed, "{n}");
+            for name in named {
+                let path = place.path(name).display().to_string();
+                let is_named = |said: &String| said.strip_prefix(&path).is_some_and(|rest| rest.starts_with(','));
+                assert!(not_covered.iter().any(is_named), "{n}: {name}: {not_covered:?}");
+            }
+            assert_eq!(not_covered.len(), named.len() + 1, "{n}: {not_covered:?}");
+        }
     }
 
     #[test]

@@ -275,3 +275,69 @@ async fn only_what_is_over_is_taken_back_and_files_before_the_log() {
     assert_eq!(driver.state().surface_len(), 0);
     is_clean(&stage, driver);
 }
+
+/// Waits until files that are there are older, for an undo, than what is created from now on.
+fn let_time_pass(stage: &Stage) {
+    let probe = stage.home.path().join("probe");
+    let born = || {
+        fs::write(&probe, "").unwrap();
+        let born = fs::metadata(&probe).unwrap().modified().unwrap();
+        fs::remove_file(&probe).unwrap();
+        born
+    };
+    let began = born();
+    while born().duration_since(began).unwrap_or_default().as_millis() < 100 {
+        std::thread::yield_now();
+    }
+}
+
+#[tokio::test]
+async fn nothing_that_was_there_is_deleted_and_nothing_that_is_not_kept() {
+    let turns = vec![
+        vec![("bash", bash("mv large.db moved.db; mv .env env.bak; mv ../*.outside in.bin; echo x > new"))],
+        vec![("bash", bash("rm .gitignore; echo MORE=1 >> .secret"))],
+        vec![("bash", bash("head -c 16777217 /dev/zero > huge; head -c 16777216 /dev/zero > kept"))],
+    ];
+    let mut stage = Stage::new(Wire::OpenaiChat, script(turns, 0));
+    let outside = stage.folder.join("one.outside");
+    stage.folder = stage.folder.join("work");
+    fs::create_dir(&stage.folder).unwrap();
+    fs::write(&outside, "mine").unwrap();
+    stage.write("large.db", &"x".repeat(2 << 20));
+    stage.write(".gitignore", ".env\n.secret\n");
+    stage.write(".env", "SECRET=1\n");
+    stage.write(".secret", "SECRET=2\n");
+    let_time_pass(&stage);
+    let mut driver = stage.create();
+    for n in 1..=3 {
+        ask(&mut driver, &format!("turn {n}")).await;
+    }
+    let last = |paths: Vec<&str>| -> Vec<String> {
+        paths.into_iter().map(|path| path.rsplit('/').next().unwrap().to_owned()).collect()
+    };
+
+    // The log keeps 16 MiB of one file, and not a byte more.
+    let third = driver.undo(me(), ChangedSince::Leave).unwrap();
+    assert_eq!(last(third.files.iter().map(|file| file.path.as_str()).collect()), ["kept"]);
+    assert_eq!(last(third.left.iter().map(|left| left.path.as_str()).collect()), ["huge"]);
+    assert_eq!(third.left[0].why, LeftWhy::WouldBeLost);
+    assert_eq!(driver.redo(me(), ChangedSince::Leave).unwrap().left, []);
+    assert_eq!(fs::metadata(stage.path("kept")).unwrap().len(), 16 << 20);
+    driver.undo(me(), ChangedSince::Overwrite).unwrap();
+    assert!(!stage.path("huge").exists() && !stage.path("kept").exists());
+
+    let second = driver.undo(me(), ChangedSince::Leave).unwrap();
+    assert_eq!(last(second.files.iter().map(|file| file.path.as_str()).collect()), [".gitignore"]);
+    assert_eq!(stage.read(".secret"), "SECRET=2\nMORE=1\n");
+    assert!(second.not_covered.iter().any(|said| said.contains("/.secret,")), "{second:?}");
+
+    let first = driver.undo(me(), ChangedSince::Leave).unwrap();
+    assert_eq!(last(first.files.iter().map(|file| file.path.as_str()).collect()), ["new"]);
+    assert_eq!((stage.read("env.bak"), stage.read("in.bin")), ("SECRET=1\n".into(), "mine".into()));
+    assert_eq!(stage.read("moved.db").len(), 2 << 20);
+    for name in ["large.db", "moved.db", ".env", "env.bak", "in.bin"] {
+        let named = |said: &String| said.contains(&format!("/{name},"));
+        assert!(first.not_covered.iter().any(named), "{name}: {:?}", first.not_covered);
+    }
+    is_clean(&stage, driver);
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stele_agent::{Agent, Approvals, ChangedSince, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
-use stele_core::{By, Config, EpochReason, LeftWhy, Mode, Source};
+use stele_core::{By, Config, EpochReason, Mode, Source};
 use stele_store::Filter;
 
 use crate::args::{LimitArgs, SessionArgs};
@@ -393,7 +393,7 @@ impl Line<'_> {
         let (folder, style) = (Path::new(&folder), self.setup.look.stderr());
         let preview = way.preview(self.conversation.driver.state(), self.agent.store(), changed_since)?;
         let left = preview.map(|preview| preview.left).unwrap_or_default();
-        if choice.is_none() && left.iter().any(|left| left.why == LeftWhy::ChangedSince) {
+        if choice.is_none() && left.iter().any(|left| undo::overwritable(&left.why)) {
             let mut lines = undo::left_lines(&left, folder, style);
             let name = way.name();
             lines.push(format!(

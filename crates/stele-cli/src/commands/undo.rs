@@ -87,8 +87,8 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
         json::line(&Report::of(&id, way, Some(&restored)))
     } else {
         let mut lines = lines(way, &restored, Path::new(&folder), setup.look.stdout());
-        if restored.left.iter().any(|left| left.why == LeftWhy::ChangedSince) {
-            lines.push("--overwrite would have replaced what was changed since".to_owned());
+        if restored.left.iter().any(|left| overwritable(&left.why)) {
+            lines.push("--overwrite would have replaced what was changed since or would be lost".to_owned());
         }
         lines.join("\n")
     };
@@ -178,12 +178,18 @@ fn not_covered(words: &str, style: Style) -> Vec<String> {
     lines.iter().map(|line| style.dim(line)).collect()
 }
 
+/// True for what is left only as long as nobody asks to overwrite it.
+pub fn overwritable(why: &LeftWhy) -> bool {
+    matches!(why, LeftWhy::ChangedSince | LeftWhy::WouldBeLost)
+}
+
 /// The files that stay as they are, for a person.
 pub fn left_lines(left: &[FileLeft], folder: &Path, style: Style) -> Vec<String> {
     let line = |left: &FileLeft| {
         let why = match &left.why {
             LeftWhy::ChangedSince => "changed since".to_owned(),
             LeftWhy::NotKept => "what it was is not kept".to_owned(),
+            LeftWhy::WouldBeLost => "too large to be kept, so it would be lost".to_owned(),
             LeftWhy::Blocked { detail } => one_line(detail),
         };
         format!("  {} {} left as it is: {why}", style.yellow("!"), relative(&left.path, folder))
