@@ -167,7 +167,10 @@ impl Snapshot {
         for path in paths.into_iter().filter(|path| in_both(path)) {
             match (self.entries.get(path), now.entries.get(path)) {
                 (None, Some(after)) => self.created(path, after, &files, &mut seen),
-                (Some(before), None) => deleted(path, before, &mut seen),
+                (Some(before), None) => match self.out_of_view(path, before) {
+                    Some(after) => changed(path, before, &after, &mut seen),
+                    None => deleted(path, before, &mut seen),
+                },
                 (Some(before), Some(after)) if self.is_unread(before, after, &files) => {
                     seen.not_covered.push(format!("{}, over which another file was moved", path.display()));
                 }
@@ -177,6 +180,18 @@ impl Snapshot {
         }
         self.gone(&mut seen);
         (now, seen)
+    }
+
+    /// The file or link that stands at a path, and only went out of view; none when a folder or something else took its
+    /// place, or a link that of a folder on the way.
+    fn out_of_view(&self, path: &Path, before: &Entry) -> Option<Entry> {
+        let is_folder = |folder: &Path| fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
+        let mut way = path.ancestors().skip(1).take_while(|folder| *folder != self.root);
+        let kind = fs::symlink_metadata(path).ok()?.file_type();
+        if !way.all(is_folder) || !(kind.is_file() || kind.is_symlink()) {
+            return None;
+        }
+        Entry::look(path, Some(before), &mut limits::SNAPSHOT_FILE_BYTES.default.clone())
     }
 
     /// A file that was not there before, if that is certain: what is taken for new is deleted by an undo.
@@ -224,10 +239,6 @@ impl Snapshot {
 }
 
 fn deleted(path: &Path, before: &Entry, seen: &mut Differences) {
-    // It is there, and only went out of view.
-    if fs::symlink_metadata(path).is_ok() {
-        return;
-    }
     match &before.content {
         Some((hash, bytes)) => {
             note(path, Some(before.version(*hash)), Some(Content::new(Arc::clone(bytes))), None, None, seen);
@@ -429,6 +440,41 @@ mod tests {
         place.write(".git/config", "");
         let (names, _, covered) = place.seen(|| place.write(".git/config", "changed"));
         assert!(names.is_empty() && covered[0].contains("in .git"), "{names:?} {covered:?}");
+    }
+
+    #[test]
+    fn what_changes_its_kind_is_seen_to_go() {
+        let place = Place::new();
+        let link = |to: &str, name: &str| std::os::unix::fs::symlink(to, place.path(name)).unwrap();
+        place.write("file", "1");
+        place.write("pipe", "1");
+        place.write("folder/x", "1");
+        place.write("other/x", "2");
+        place.write("hidden", "1");
+        link("other", "link");
+        let (names, changes, _) = place.seen(|| {
+            for name in ["file", "link", "pipe"] {
+                fs::remove_file(place.path(name)).unwrap();
+            }
+            place.write("file/in/it", "2");
+            place.write("link/x", "3");
+            rustix::fs::mknodat(
+                rustix::fs::CWD,
+                place.path("pipe"),
+                rustix::fs::FileType::Fifo,
+                rustix::fs::Mode::RUSR,
+                0,
+            )
+            .unwrap();
+            fs::remove_dir_all(place.path("folder")).unwrap();
+            link("other", "folder");
+            place.write("hidden", "2");
+            place.write(".gitignore", "hidden\n");
+        });
+        let expected =
+            ["+.gitignore", "-file", "+file/in/it", "+folder", "-folder/x", "~hidden", "-link", "+link/x", "-pipe"];
+        assert_eq!(names, expected);
+        assert!(changes.iter().all(|change| change.before.is_none() == change.kept.is_none()));
     }
 
     #[test]
