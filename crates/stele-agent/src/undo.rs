@@ -6,7 +6,8 @@
 //! **Invariant:** a file is touched only while it is exactly what the log says it was left as, and only when the log
 //! keeps what it is, unless somebody asked for more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use stele_core::{
@@ -78,7 +79,7 @@ impl Driver {
         self.append(UndoApplied {
             turn: last.turn,
             by,
-            files: files.clone(),
+            files: plan.logged(),
             left: plan.left.clone(),
             not_covered: last.not_covered.clone(),
         })?;
@@ -106,7 +107,7 @@ impl Driver {
         plan.carry_out()?;
         let files = plan.files();
         let (turn, cut) = (undone.changes.turn, self.state().redo_cut());
-        self.append(RedoApplied { turn, by, files: files.clone(), left: plan.left.clone() })?;
+        self.append(RedoApplied { turn, by, files: plan.logged(), left: plan.left.clone() })?;
         if let Some(cut) = cut {
             self.append(cut)?;
         }
@@ -127,6 +128,8 @@ impl Driver {
 /// What it takes to bring files back to before they were changed.
 struct Plan {
     steps: Vec<Step>,
+    /// The files that are as they should be already, as the log has them: whoever did that, the way back is the same.
+    already: Vec<FileChange>,
     left: Vec<FileLeft>,
 }
 
@@ -150,16 +153,34 @@ impl Plan {
         store: &Store,
         changed_since: ChangedSince,
     ) -> Result<Self> {
-        let mut plan = Self { steps: Vec::new(), left: Vec::new() };
-        for change in changes.filter(|change| change.before != change.after) {
-            match step(change, store, changed_since)? {
-                Ok(step) => plan.steps.extend(step),
-                Err(why) => plan.left.push(FileLeft { path: change.path.clone(), why }),
+        let changes: Vec<&FileChange> = changes.filter(|change| change.before != change.after).collect();
+        let mut plan = Self { steps: Vec::new(), already: Vec::new(), left: Vec::new() };
+        // What goes makes room for what comes: a file for a folder, a folder for a file.
+        for goes in [true, false] {
+            let gone: BTreeSet<PathBuf> = plan.steps.iter().map(|step| step.path.clone()).collect();
+            for change in changes.iter().filter(|change| change.before.is_none() == goes) {
+                match step(change, &gone, store, changed_since)? {
+                    Ok(Some(step)) => plan.steps.push(step),
+                    Ok(None) => plan.already.push(already(change, store)),
+                    Err(why) => plan.left.push(FileLeft { path: change.path.clone(), why }),
+                }
             }
         }
-        // What goes makes room for what comes: a file for a folder, a folder for a file.
+        plan.left.sort_by(|one, other| one.path.cmp(&other.path));
         plan.steps.sort_by_key(|step| (step.to.is_some(), std::cmp::Reverse(step.path.clone())));
+        plan.share_folders();
         Ok(plan)
+    }
+
+    /// A folder goes with the last file in it, whichever file it was made for.
+    fn share_folders(&mut self) {
+        let comes = self.steps.iter().filter(|step| step.to.is_some()).map(|step| step.path.clone());
+        let made = self.steps.iter().filter(|step| step.to.is_none()).filter_map(|step| step.made.clone());
+        let folders: BTreeSet<PathBuf> = comes.chain(made).collect();
+        for step in self.steps.iter_mut().filter(|step| step.to.is_none()) {
+            let first = step.path.ancestors().skip(1).filter(|folder| folders.contains(*folder)).last();
+            step.made = first.map(Path::to_owned);
+        }
     }
 
     fn carry_out(&self) -> Result<()> {
@@ -178,6 +199,14 @@ impl Plan {
             Err(error) if error.code == "patch.half_done" => Err(Error::HalfRestored(error)),
             Err(error) => Err(Error::Restore(error)),
         }
+    }
+
+    /// All that is as it was then, for the log: what is restored, and what was so already.
+    fn logged(&self) -> Vec<FileChange> {
+        let mut files = self.files();
+        files.extend(self.already.iter().cloned());
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files
     }
 
     /// The changes as the log has them: from what stands there now to what is restored.
@@ -206,17 +235,46 @@ fn is_kept(version: &Version) -> bool {
     version.bytes.len() as u64 <= limits::UNDO_FILE_BYTES.default
 }
 
+/// The way back of a file that is already as it should be: the log may have what it was, from elsewhere.
+fn already(change: &FileChange, store: &Store) -> FileChange {
+    // Bytes that are lost or damaged are no reason to stop: a redo then says that they are not kept.
+    let found = change.after.and_then(|version| store.blob_bytes(&version.hash).ok()?);
+    FileChange {
+        path: change.path.clone(),
+        before: change.after,
+        after: change.before,
+        kept: found.map(Content::new),
+        made: None,
+    }
+}
+
+/// True for a folder that holds nothing but files that go.
+fn is_emptied(folder: &Path, gone: &BTreeSet<PathBuf>) -> bool {
+    let is_folder = fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
+    let Some(entries) = is_folder.then(|| fs::read_dir(folder).ok()).flatten() else { return false };
+    let mut entries = entries.peekable();
+    entries.peek().is_some()
+        && entries.all(|entry| entry.is_ok_and(|entry| gone.contains(&entry.path()) || is_emptied(&entry.path(), gone)))
+}
+
 /// The step that brings one file back; nothing when it is there already, or why it has to stay as it is.
 fn step(
     change: &FileChange,
+    gone: &BTreeSet<PathBuf>,
     store: &Store,
     changed_since: ChangedSince,
 ) -> Result<std::result::Result<Option<Step>, LeftWhy>> {
     let path = PathBuf::from(&change.path);
-    if let Some(detail) = detour(&path) {
+    // What stands in place of a folder on the way and goes first does not count, wherever it leads.
+    let in_the_way = path.ancestors().skip(1).filter(|folder| gone.contains(*folder)).last();
+    if let Some(detail) = detour(in_the_way.unwrap_or(&path)) {
         return Ok(Err(LeftWhy::Blocked { detail }));
     }
-    let now = match change::version(&path) {
+    let now = match in_the_way.is_some() || is_emptied(&path, gone) {
+        true => Ok(None),
+        false => change::version(&path),
+    };
+    let now = match now {
         Ok(now) => now,
         Err(error) => return Ok(Err(LeftWhy::Blocked { detail: error.message })),
     };
@@ -229,8 +287,8 @@ fn step(
     }
     let to = match (&change.before, &change.kept) {
         (None, _) => None,
-        (Some(_), None) => return Ok(Err(LeftWhy::NotKept)),
-        (Some(version), Some(kept)) => match store.blob_bytes(&kept.at().blob)? {
+        // What was not kept for this change may have been for another.
+        (Some(version), kept) => match store.blob_bytes(&kept.as_ref().map_or(version.hash, |kept| kept.at().blob))? {
             Some(bytes) => Some((*version, bytes)),
             None => return Ok(Err(LeftWhy::NotKept)),
         },
@@ -239,7 +297,8 @@ fn step(
         return Ok(Err(LeftWhy::WouldBeLost));
     }
     let made = change.made.as_ref().map(PathBuf::from);
-    let makes = if to.is_some() { change::first_made(&path) } else { None };
+    let is_made = |folder: &&Path| gone.contains(*folder) || !folder.is_dir();
+    let makes = path.ancestors().skip(1).filter(is_made).last().filter(|_| to.is_some()).map(Path::to_owned);
     Ok(Ok(Some(Step { path, name: change.path.clone(), now, to, made, makes })))
 }
 

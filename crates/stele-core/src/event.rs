@@ -1316,7 +1316,8 @@ pub struct UndoApplied {
     pub turn: u64,
     /// Who asked for it.
     pub by: By,
-    /// The files that were restored, with what they were just before.
+    /// The files that are restored, with what they were just before, or, where they were as before the turn already,
+    /// with what the turn had made of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
     /// The files that were left as they are.

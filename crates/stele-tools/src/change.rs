@@ -3,9 +3,11 @@
 //! Each file is written as `write` and `edit` write theirs: a reader sees the old content or the new one, also after a
 //! crash; links are followed, not replaced; mode, owner and hard links are kept.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::ops::Bound;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -105,9 +107,8 @@ pub(crate) fn is_missing(error: &Error) -> bool {
 }
 
 /// The first folder on the way to a file that does not exist yet.
-#[must_use]
-pub fn first_made(path: &Path) -> Option<PathBuf> {
-    path.ancestors().skip(1).take_while(|folder| !folder.exists()).last().map(Path::to_owned)
+pub(crate) fn first_made(path: &Path) -> Option<PathBuf> {
+    path.ancestors().skip(1).take_while(|folder| !folder.is_dir()).last().map(Path::to_owned)
 }
 
 /// A file that is about to be changed, as the log describes it.
@@ -181,15 +182,33 @@ pub fn apply(changes: &[Change<'_>]) -> Result<Vec<String>, ToolError> {
 }
 
 pub(crate) fn make(changes: &[Change<'_>], writer: Option<&[OsString]>) -> Result<Vec<String>> {
-    let steps: Vec<Step<'_, '_>> = changes.iter().map(Step::new).collect::<Result<_>>()?;
-    let mut notes = Vec::new();
-    for at in 0..steps.len() {
-        match steps[at].take(writer) {
+    let mut going = BTreeSet::new();
+    let mut steps = Vec::new();
+    for change in changes {
+        steps.push(if waits(&change.path, &going) { None } else { Some(Step::new(change)?) });
+        if change.to.is_none() {
+            going.insert(change.path.as_path());
+        }
+    }
+    let (mut done, mut notes) = (Vec::new(), Vec::new());
+    for (change, step) in changes.iter().zip(steps) {
+        match step.map_or_else(|| Step::new(change), Ok) {
+            Ok(step) => done.push(step),
+            Err(error) => return Err(undone(&done, error)),
+        }
+        match done.last().map_or(Ok(None), |step| step.take(writer)) {
             Ok(note) => notes.extend(note),
-            Err(error) => return Err(undone(&steps[..=at], error)),
+            Err(error) => return Err(undone(&done, error)),
         }
     }
     Ok(notes)
+}
+
+/// True when nobody can tell what stands at a path before an earlier change was made: what goes is a folder on its way,
+/// or stands beneath it.
+fn waits(path: &Path, going: &BTreeSet<&Path>) -> bool {
+    let beneath = going.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded)).next();
+    beneath.is_some_and(|gone| gone.starts_with(path)) || path.ancestors().skip(1).any(|folder| going.contains(folder))
 }
 
 /// Takes back what was done, and says why.

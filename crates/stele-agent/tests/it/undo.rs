@@ -341,3 +341,82 @@ async fn nothing_that_was_there_is_deleted_and_nothing_that_is_not_kept() {
     }
     is_clean(&stage, driver);
 }
+
+#[tokio::test]
+async fn files_folders_and_links_that_took_each_others_place_go_back_and_forth() {
+    let change = "rm file; mkdir -p file/in; echo x > file/in/it; rm -r folder; echo x > folder; \
+                  rm -r real; ln -s other real; rm link; mkdir link; echo 3 > link/x; echo 4 > link/b";
+    let turns = vec![
+        vec![("bash", bash(change)), ("write", json!({"path": "link/a", "content": "x"}))],
+        vec![("bash", bash("rm -r plain; mkfifo plain"))],
+    ];
+    let stage = Stage::new(Wire::OpenaiChat, script(turns, 0));
+    for name in ["file", "folder/f", "folder/deep/g", "real/x", "other/x", "plain"] {
+        fs::create_dir_all(stage.path(name).parent().unwrap()).unwrap();
+        stage.write(name, name);
+    }
+    std::os::unix::fs::symlink("other", stage.path("link")).unwrap();
+    let start = tree(&stage.folder);
+    let mut driver = stage.create();
+    ask(&mut driver, "first").await;
+    let end = tree(&stage.folder);
+    ask(&mut driver, "second").await;
+
+    let second = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let left: Vec<&str> = second.left.iter().map(|left| left.path.rsplit('/').next().unwrap()).collect();
+    assert_eq!(left, ["plain"], "what stands in its place is no file: {second:?}");
+    fs::remove_file(stage.path("plain")).unwrap();
+    stage.write("plain", "plain");
+
+    for _ in 0..2 {
+        let undone = driver.undo(me(), ChangedSince::Leave).unwrap();
+        assert_eq!(undone.left, []);
+        same_tree(&tree(&stage.folder), &start, "undone");
+        assert_eq!(driver.redo(me(), ChangedSince::Leave).unwrap().left, []);
+        same_tree(&tree(&stage.folder), &end, "done again");
+    }
+    // A file of one's own in such a folder keeps the folder, and what stood there before is named.
+    stage.write("file/in/mine", "mine");
+    let undone = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let left: Vec<&str> = undone.left.iter().map(|left| left.path.rsplit('/').next().unwrap()).collect();
+    assert_eq!((left, stage.read("file/in/mine")), (vec!["file"], "mine".into()));
+    is_clean(&stage, driver);
+}
+
+#[tokio::test]
+async fn a_redo_names_what_it_cannot_do_again() {
+    let turns = vec![
+        vec![("bash", bash("echo one > kept; rm gone"))],
+        vec![("bash", bash("echo two > kept; echo three > lost; echo four > new"))],
+    ];
+    let stage = Stage::new(Wire::OpenaiChat, script(turns, 0));
+    for name in ["kept", "lost", "gone"] {
+        stage.write(name, "zero\n");
+    }
+    let mut driver = stage.create();
+    ask(&mut driver, "first").await;
+    ask(&mut driver, "second").await;
+    // An undo that was killed half-way, or one in another session, has restored these.
+    stage.write("lost", "zero\n");
+    fs::remove_file(stage.path("new")).unwrap();
+    let second = driver.undo(me(), ChangedSince::Leave).unwrap();
+    assert_eq!((second.files.len(), second.left.len()), (1, 0), "{second:?}");
+    stage.write("kept", "zero\n");
+    stage.write("gone", "zero\n");
+    let first = driver.undo(me(), ChangedSince::Leave).unwrap();
+    assert_eq!((first.files.len(), first.left.len()), (0, 0), "{first:?}");
+
+    // Another process does it again: the log has one of the files, from the undo of the turn after.
+    let session = driver.session().clone();
+    drop(driver);
+    let mut driver = stage.open(&session, OpenPolicy::Close);
+    assert_eq!(driver.redo(me(), ChangedSince::Leave).unwrap().left, []);
+    assert_eq!(stage.read("kept"), "one\n");
+    assert!(!stage.path("gone").exists());
+    let again = driver.redo(me(), ChangedSince::Leave).unwrap();
+    assert_eq!(stage.read("kept"), "two\n");
+    let left: Vec<(&str, &LeftWhy)> =
+        again.left.iter().map(|left| (left.path.rsplit('/').next().unwrap(), &left.why)).collect();
+    assert_eq!(left, [("lost", &LeftWhy::NotKept), ("new", &LeftWhy::NotKept)]);
+    is_clean(&stage, driver);
+}
