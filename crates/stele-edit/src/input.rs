@@ -26,7 +26,9 @@ pub fn edit_input(path: Option<&str>, original: Option<&[u8]>, input: &str) -> R
 /// `edit.unparsed`, naming the field that is missing or of the wrong kind.
 pub fn parse_structured(json: &str) -> Result<Vec<Edit>, Refusal> {
     let value = serde_json::from_str(json).map(|Once(value)| value).map_err(|error| {
-        let text = format!("the edits cannot be read as JSON ({error}); send {{\"edits\": [{{\"old\": \"…\", \"new\": \"…\"}}]}}");
+        let text = format!(
+            "the edits cannot be read as JSON ({error}); send {{\"edits\": [{{\"old\": \"…\", \"new\": \"…\"}}]}}"
+        );
         Refusal::new(Code::Unparsed, text)
     })?;
     dialect::structured(&value)

@@ -74,7 +74,21 @@ mod tests {
     fn paths_stay_inside() {
         assert_eq!(inside(None, "./src/../a.rs").unwrap(), "a.rs");
         assert_eq!(inside(Some("/w"), "/w/src//a.rs").unwrap(), "src/a.rs");
-        for path in ["../a", "a/../../b", "/etc/passwd", "/w2/a", "C:\\a", "", ".", "/w", "a\0b", "a/", "a/.", "a/b/..", "/w/a//"] {
+        for path in [
+            "../a",
+            "a/../../b",
+            "/etc/passwd",
+            "/w2/a",
+            "C:\\a",
+            "",
+            ".",
+            "/w",
+            "a\0b",
+            "a/",
+            "a/.",
+            "a/b/..",
+            "/w/a//",
+        ] {
             assert_eq!(inside(Some("/w"), path).unwrap_err().code, "edit.outside", "{path}");
         }
     }

@@ -81,7 +81,8 @@ impl Planned {
             }
             if let Some(after) = &change.after {
                 // A patch says which bits a file has, not what it is; a file that is only moved keeps them.
-                let kept = || from.as_ref().and_then(|(_, from)| fs::metadata(from).ok()).map(|was| was.mode() & 0o7777);
+                let kept =
+                    || from.as_ref().and_then(|(_, from)| fs::metadata(from).ok()).map(|was| was.mode() & 0o7777);
                 let mode = match change.entry {
                     Entry::Link => Some(LINK_MODE),
                     Entry::File => change.mode.map(|mode| mode & 0o777).or_else(kept),

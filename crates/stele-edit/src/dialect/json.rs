@@ -189,10 +189,16 @@ mod tests {
             "search='a' search='b' replace='c'",
         ] {
             let fault = edits(input).unwrap_err();
-            assert!(matches!(&fault, Fault::Broken { why, .. } if why.contains("is given twice")), "{input}: {fault:?}");
+            assert!(
+                matches!(&fault, Fault::Broken { why, .. } if why.contains("is given twice")),
+                "{input}: {fault:?}"
+            );
         }
         let two = edits(r#"{"edits":[{"old":"a","search":"b","new":"B"}]}"#).unwrap_err();
-        assert!(matches!(&two, Fault::Refused(it) if it.message.contains("`old` and `search` mean the same")), "{two:?}");
+        assert!(
+            matches!(&two, Fault::Refused(it) if it.message.contains("`old` and `search` mean the same")),
+            "{two:?}"
+        );
         assert!(edits(r#"{"edits":[{"old":"a","search":"a","new":"B"}]}"#).is_ok());
     }
 }

@@ -2,8 +2,9 @@
 
 use serde_json::json;
 use stele_core::SearchMeta;
+use stele_tools::{Offer, Options};
 
-use crate::{PROGRAM, Session, block_on, code};
+use crate::{PROGRAM, Session, block_on, code, options};
 
 fn tree() -> Session {
     let session = Session::new();
@@ -36,7 +37,7 @@ fn glob_lists_in_a_stable_order_what_git_would_see() {
 
 #[test]
 fn a_name_is_one_line_and_is_read_by_what_is_shown() {
-    let session = Session::new();
+    let session = Session::with(Options { offer: vec![Offer::Ls], ..options() });
     session.file("two\nlines\u{1b}[31m.txt", "inside\n");
     let shown = "two\\nlines\\u{1b}[31m.txt";
     assert_eq!(session.call("glob", json!({"pattern": "*.txt"})).content, format!("{shown}\n[1 file]"));
