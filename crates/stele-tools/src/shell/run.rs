@@ -103,6 +103,7 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
     let mut buffer = vec![0; 64 * 1024];
     let (mut group, mut open, mut end) = (0, true, End::Itself);
     let mut mark = None;
+    let mut ended = None;
     let mut deadline = command.timeout.map(|timeout| started + timeout);
     // When a call that is stopped has to return.
     let mut until: Option<Instant> = None;
@@ -135,14 +136,21 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
                     (follow.started)();
                 }
                 Some(Report::Failed { message }) => return Err(Error::Spawn(message)),
+                // It ended while it was being told to stop: what it left is stopped nevertheless.
+                Some(Report::Ended { ending, left, after }) if end != End::Itself && left.any => {
+                    ended = Some((ending, after));
+                }
                 Some(Report::Ended { ending, left, after }) => {
                     end = End::Itself;
                     break (ending, left, after);
                 }
                 Some(Report::Stopped { ending, left }) => break (ending, left, None),
                 None => {
-                    end = End::Lost;
-                    break (Ending::default(), running.sweep(group).await, None);
+                    let left = running.sweep(group).await;
+                    // With an end it was told before, the supervisor may be gone since nothing was left to stop.
+                    end = if ended.is_some() { End::Itself } else { End::Lost };
+                    let (ending, after) = ended.unwrap_or_default();
+                    break (ending, left, after);
                 }
             },
             () = &mut cancelled, if end == End::Itself => {
@@ -157,7 +165,10 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
                     running.stop(GRACE_TIMEOUT).await;
                 }
                 // The supervisor itself hangs.
-                _ => break (Ending::default(), running.sweep(group).await, None),
+                _ => {
+                    let left = running.sweep(group).await;
+                    break (ended.map(|(ending, _)| ending).unwrap_or_default(), left, None);
+                }
             },
         }
     };
