@@ -6,10 +6,12 @@
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use stele_core::Wire;
 
@@ -195,7 +197,7 @@ fn foreign(raw: &[u8]) -> Option<String> {
 }
 
 fn load(path: &Path) -> io::Result<Content> {
-    let file = match File::open(path) {
+    let file = match open(OpenOptions::new().read(true), path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
         Err(error) => return Err(error),
@@ -213,10 +215,7 @@ fn load(path: &Path) -> io::Result<Content> {
 fn update(path: &Path, change: impl FnOnce(&mut Ledger)) -> io::Result<(Ledger, Option<LedgerError>)> {
     if let Some(folder) = path.parent() {
         let mut folders = DirBuilder::new();
-        folders.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
-        folders.create(folder)?;
+        folders.recursive(true).mode(0o700).create(folder)?;
     }
     // Dropping the file gives the lock back.
     let _held = lock(&path.with_extension("lock"))?;
@@ -232,7 +231,7 @@ fn update(path: &Path, change: impl FnOnce(&mut Ledger)) -> io::Result<(Ledger, 
 }
 
 fn lock(path: &Path) -> io::Result<File> {
-    let file = private(OpenOptions::new().read(true).write(true).create(true).truncate(false), path)?;
+    let file = open(OpenOptions::new().read(true).write(true).create(true).truncate(false), path)?;
     for _ in 0..LOCK_TRIES {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -272,17 +271,22 @@ fn write(path: &Path, content: &Content) -> io::Result<()> {
         bytes.push(b'\n');
     }
     let new = path.with_extension("new");
-    let mut file = private(OpenOptions::new().write(true).create(true).truncate(true), &new)?;
+    let mut file = open(OpenOptions::new().write(true).create(true).truncate(true), &new)?;
     file.write_all(&bytes)?;
     file.sync_data()?;
     std::fs::rename(&new, path)
 }
 
-/// Opens a file that only its owner may read.
-fn private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options.open(path)
+/// Opens a file that only its owner may read. A named pipe would be waited at for its other end, for ever: it and
+/// whatever else is no file is refused instead.
+fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    let file = options.mode(0o600).custom_flags(i32::try_from(flags).unwrap_or(0)).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let name = path.file_name().unwrap_or_default().display().to_string();
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{name} is not a file; move it away")))
 }
 
 #[cfg(test)]
@@ -349,6 +353,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_file_is_refused_and_not_waited_for() {
+        for (name, kept) in [("ledger.jsonl", false), ("ledger.lock", true), ("ledger.new", true)] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("ledger.jsonl");
+            let pipe = folder.path().join(name);
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            let file = LedgerFile::new(path);
+            let works = [lesson(Capability::CacheRead, Finding::Works)];
+            let error = file.learn(&endpoint("m"), &works, How::Traffic, "2026-11-30").unwrap_err();
+            assert!(error.code() == "ledger.unusable", "{name}: {error}");
+            let reading = file.read();
+            assert_eq!(reading.trouble.is_none(), kept, "{name}: {reading:?}");
+            assert!(!pipe.metadata().unwrap().is_file(), "{name} is left as it is");
+        }
+    }
+
+    #[test]
     fn two_that_write_at_once_lose_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data/ledger.jsonl");
@@ -365,11 +386,8 @@ mod tests {
             }
         });
         assert_eq!(LedgerFile::new(path.clone()).read().ledger.entries().count(), 32);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        }
+        let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     proptest! {
