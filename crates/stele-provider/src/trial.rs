@@ -4,6 +4,9 @@
 //! only, the first request leaves it out and the later two carry it. What counts is what the answers report: a field
 //! that was merely accepted proves nothing.
 
+use std::future::Future;
+use std::pin::{Pin, pin};
+
 use stele_core::{
     Config, Failure, FailureCode, Header, Message, Micros, OptionalField, Parameters, Price, SessionId, Stop,
     SystemBlock, Usage, UserBlock, Wire,
@@ -39,8 +42,19 @@ pub struct TrialPlan {
 pub struct TrialRequest {
     /// The optional fields that it carried.
     pub fields: Vec<OptionalField>,
-    /// What its answer reported, or how it failed.
-    pub outcome: Result<Option<Usage>, Failure>,
+    /// What came of it.
+    pub outcome: TrialOutcome,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TrialOutcome {
+    /// It was answered, with what the answer reported.
+    Answered(Option<Usage>),
+    /// It failed.
+    Failed(Failure),
+    /// It was given up when somebody stopped the trial: what it cost is not known.
+    Stopped,
 }
 
 /// What a trial has shown.
@@ -50,8 +64,20 @@ pub struct Trial {
     pub requests: Vec<TrialRequest>,
     /// What it taught.
     pub lessons: Vec<Lesson>,
-    /// Why it ended before its last request, if it did.
-    pub failure: Option<Failure>,
+    /// How it ended.
+    pub end: TrialEnd,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum TrialEnd {
+    /// All of its requests were answered.
+    #[default]
+    Complete,
+    /// A request failed, so that those after it were not sent.
+    Failed(Failure),
+    /// Somebody stopped it.
+    Stopped,
 }
 
 impl Trial {
@@ -61,10 +87,11 @@ impl Trial {
         let mut sum = 0_u64;
         for request in &self.requests {
             match &request.outcome {
-                Ok(usage) => sum = sum.saturating_add(price?.of(&(*usage)?)?.0),
-                Err(failure) if failure.output => return None,
+                TrialOutcome::Answered(usage) => sum = sum.saturating_add(price?.of(&(*usage)?)?.0),
+                TrialOutcome::Stopped => return None,
+                TrialOutcome::Failed(failure) if failure.output => return None,
                 // A request that was refused is not billed.
-                Err(_) => {}
+                TrialOutcome::Failed(_) => {}
             }
         }
         Some(Micros(sum))
@@ -81,53 +108,102 @@ pub fn plan(route: &Route) -> TrialPlan {
     TrialPlan { requests, tokens, output: OUTPUT, cost }
 }
 
-/// Sends a trial's requests, one after the other. `nonce` makes the prefix one that no cache can hold yet.
-pub async fn run(client: &Client, route: &Route, nonce: &SessionId) -> Trial {
-    let mut trial = Trial::default();
+/// Sends a trial's requests, one after the other. `nonce` makes the prefix one that no cache can hold yet. Each request is
+/// reported as soon as it is over. Once `stop` is ready nothing more is sent or waited for; what was seen by then is there.
+pub async fn run(
+    client: &Client,
+    route: &Route,
+    nonce: &SessionId,
+    stop: impl Future<Output = ()>,
+    on_request: &mut dyn FnMut(&TrialRequest),
+) -> Trial {
+    let stop = pin!(stop);
+    let mut run = Run { client, route, nonce, stop, on_request, trial: Trial::default() };
     let mut config = configuration(route, nonce);
-    let key = config.cache.key.take();
-    let Some(first) = trial.ask(client, route, &mut config, nonce).await else { return trial };
-    let mut answered = vec![first];
-    if has_key(route.wire) {
-        config.cache.key = key;
-        let Some(second) = trial.ask(client, route, &mut config, nonce).await else { return trial };
-        answered.push(second);
+    if let Err(end) = run.all(&mut config).await {
+        run.trial.end = end;
     }
-    let Some(last) = trial.ask(client, route, &mut config, nonce).await else { return trial };
-    answered.push(last);
-    trial.judge(&config, &answered);
-    trial
+    run.trial
 }
 
-impl Trial {
-    /// Sends a request until no field of it is refused any more; `None` when it fails for another reason.
-    async fn ask(&mut self, client: &Client, route: &Route, config: &mut Config, nonce: &SessionId) -> Option<Answer> {
+/// A trial that is under way.
+struct Run<'a, S> {
+    client: &'a Client,
+    route: &'a Route,
+    nonce: &'a SessionId,
+    stop: Pin<&'a mut S>,
+    on_request: &'a mut dyn FnMut(&TrialRequest),
+    trial: Trial,
+}
+
+impl<S: Future<Output = ()>> Run<'_, S> {
+    async fn all(&mut self, config: &mut Config) -> Result<(), TrialEnd> {
+        let key = config.cache.key.take();
+        let mut answered = vec![self.ask(config).await?];
+        if has_key(self.route.wire) {
+            config.cache.key = key;
+            answered.push(self.ask(config).await?);
+        }
+        answered.push(self.ask(config).await?);
+        self.trial.judge(config, &answered);
+        Ok(())
+    }
+
+    /// Sends a request until no field of it is refused any more.
+    async fn ask(&mut self, config: &mut Config) -> Result<Answer, TrialEnd> {
         loop {
             let fields = config.optional_fields();
-            let outcome = attempt(client, route, config, nonce).await;
-            let reported = outcome.as_ref().map(|answer| answer.usage).map_err(Clone::clone);
-            self.requests.push(TrialRequest { fields: fields.clone(), outcome: reported });
+            let attempt = attempt(self.client, self.route, config, self.nonce);
+            let outcome = until(self.stop.as_mut(), attempt).await;
+            let came = match &outcome {
+                Some(Ok(answer)) => TrialOutcome::Answered(answer.usage),
+                Some(Err(failure)) => TrialOutcome::Failed(failure.clone()),
+                None => TrialOutcome::Stopped,
+            };
+            let request = TrialRequest { fields: fields.clone(), outcome: came };
+            (self.on_request)(&request);
+            self.trial.requests.push(request);
             let failure = match outcome {
-                Ok(answer) => {
-                    for lesson in seen(config, &answer) {
-                        if !self.knows(lesson.capability) {
-                            self.lessons.push(lesson);
-                        }
-                    }
-                    return Some(answer);
+                Some(Ok(answer)) => {
+                    self.trial.sees(config, &answer);
+                    return Ok(answer);
                 }
-                Err(failure) => failure,
+                Some(Err(failure)) => failure,
+                None => return Err(TrialEnd::Stopped),
             };
             let kept: Vec<_> = fields.iter().copied().filter(|field| !failure.refused.contains(field)).collect();
             for field in fields.iter().filter(|field| failure.refused.contains(field)) {
                 let says = failure.message.as_str().to_owned();
-                self.lessons.push(Lesson { capability: (*field).into(), finding: Finding::Refused, says });
+                self.trial.lessons.push(Lesson { capability: (*field).into(), finding: Finding::Refused, says });
             }
             if kept.len() == fields.len() || failure.code != FailureCode::InvalidRequest {
-                self.failure = Some(failure);
-                return None;
+                return Err(TrialEnd::Failed(failure));
             }
             config.keep_fields(&kept);
+        }
+    }
+}
+
+/// What a future gives, or nothing when the other one is ready first.
+async fn until<T>(mut stop: Pin<&mut impl Future<Output = ()>>, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    std::future::poll_fn(|context| {
+        // What has arrived was paid for: it counts, though somebody stops at the same moment.
+        if let std::task::Poll::Ready(done) = work.as_mut().poll(context) {
+            return std::task::Poll::Ready(Some(done));
+        }
+        stop.as_mut().poll(context).map(|()| None)
+    })
+    .await
+}
+
+impl Trial {
+    /// Takes in what an answer shows by itself.
+    fn sees(&mut self, config: &Config, answer: &Answer) {
+        for lesson in seen(config, answer) {
+            if !self.knows(lesson.capability) {
+                self.lessons.push(lesson);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde::Serialize;
 use stele_core::{Micros, Usage};
-use stele_provider::trial::{self, Trial, TrialPlan};
+use stele_provider::trial::{self, Trial, TrialEnd, TrialOutcome, TrialPlan, TrialRequest};
 use stele_provider::{Capability, Endpoint, Evidence, How, Ledger, LedgerError, LedgerFile, Route, Standing, Status};
 
 use crate::args::ProbeArgs;
@@ -19,6 +19,12 @@ use crate::setup::{self, Setup};
 
 /// Widest evidence in the table.
 const SAYS: usize = 72;
+
+/// Exit code after a signal to stop.
+const STOPPED: u8 = 130;
+
+/// What is said of a request that was given up, and its code.
+const GIVEN_UP: (&str, &str) = ("probe.stopped", "given up before its answer was whole; it may be billed all the same");
 
 /// A line of `--json`.
 #[derive(Serialize)]
@@ -95,27 +101,44 @@ pub fn main(setup: &Setup, args: &ProbeArgs) -> Result<u8> {
     let client = setup.client()?;
     let runtime = run::runtime()?;
     let nonce = stele_agent::new_session_id(setup::now());
-    let trial = runtime.block_on(trial::run(&client, &route, &nonce));
+    let style = setup.look.stdout();
+    // What cannot be shown is learnt all the same; the fault is told at the end.
+    let mut shown = match args.json {
+        true => Ok(()),
+        false => output::print(&title(&route, style)),
+    };
+    let mut sent = 0;
+    let mut show = |request: &TrialRequest| {
+        sent += 1;
+        let line = if args.json { request_line(request) } else { request_row(sent, request, style) };
+        if shown.is_ok() {
+            shown = output::print(&line);
+        }
+    };
+    let trial = runtime.block_on(async {
+        let mut signals = run::signals()?;
+        let stop = async {
+            signals.next().await;
+        };
+        Ok::<_, CommandError>(trial::run(&client, &route, &nonce, stop, &mut show).await)
+    })?;
     runtime.shutdown_background();
     let endpoint = Endpoint::new(&route.base_url, route.wire, &route.model);
     if let Err(error) = file.learn(&endpoint, &trial.lessons, How::Probe, &setup::today()) {
         warn(&error, setup);
     }
+    shown?;
     let mut after = before.clone();
     for lesson in &trial.lessons {
         after.learn(&endpoint, lesson, How::Probe, &setup::today());
     }
     let rows = rows(&endpoint, &before, &after, &trial);
     let spent = trial.cost(route.price());
-    let text = if args.json {
-        lines(&route, &trial, &rows, spent)
-    } else {
-        table(&route, &trial, &rows, spent, setup.look.stdout())
-    };
-    output::print(&text)?;
-    match trial.failure {
-        None => Ok(0),
-        Some(failure) => {
+    output::print(&if args.json { lines(&route, &trial, &rows, spent) } else { table(&trial, &rows, spent, style) })?;
+    match trial.end {
+        TrialEnd::Complete => Ok(0),
+        TrialEnd::Stopped => Ok(STOPPED),
+        TrialEnd::Failed(failure) => {
             let error = CommandError::failed(failure.code.code(), failure.message.as_str());
             Err(error.hint("what was seen before that is in the ledger; run the probe again later"))
         }
@@ -180,17 +203,22 @@ fn rows(endpoint: &Endpoint, before: &Ledger, after: &Ledger, trial: &Trial) -> 
         .collect()
 }
 
+fn request_line(request: &TrialRequest) -> String {
+    let (usage, failed) = match &request.outcome {
+        TrialOutcome::Answered(usage) => (*usage, None),
+        TrialOutcome::Failed(failure) => (None, Some((failure.code.code(), failure.message.as_str()))),
+        TrialOutcome::Stopped => (None, Some(GIVEN_UP)),
+    };
+    json::line(&Line::Request {
+        fields: request.fields.iter().map(|field| field.name()).collect(),
+        usage,
+        error: failed.map(|(code, _)| code),
+        message: failed.map(|(_, message)| message),
+    })
+}
+
 fn lines(route: &Route, trial: &Trial, rows: &[Row], spent: Option<Micros>) -> String {
     let mut lines = Vec::new();
-    for request in &trial.requests {
-        let failure = request.outcome.as_ref().err();
-        lines.push(json::line(&Line::Request {
-            fields: request.fields.iter().map(|field| field.name()).collect(),
-            usage: request.outcome.as_ref().ok().copied().flatten(),
-            error: failure.map(|failure| failure.code.code()),
-            message: failure.map(|failure| failure.message.as_str()),
-        }));
-    }
     for row in rows {
         let (capability, before, after) = (row.capability, row.before, row.after.status);
         lines.push(json::line(&Line::Capability { capability, before, after, evidence: row.evidence() }));
@@ -201,25 +229,32 @@ fn lines(route: &Route, trial: &Trial, rows: &[Row], spent: Option<Micros>) -> S
         wire: route.wire,
         model: &route.model,
         cost: spent,
-        complete: trial.failure.is_none(),
+        complete: trial.end == TrialEnd::Complete,
     }));
     lines.join("\n")
 }
 
-fn table(route: &Route, trial: &Trial, rows: &[Row], spent: Option<Micros>, style: Style) -> String {
-    let title = format!("{} at {} over {}", one_line(&route.model), one_line(&route.base_url), route.wire);
-    let mut lines = vec![style.bold(&title)];
-    for (at, request) in trial.requests.iter().enumerate() {
-        let said = match &request.outcome {
-            Ok(usage) => {
-                let usage = usage.unwrap_or_default();
-                let [input, read, written] = [usage.input(), usage.cache_read, usage.writes()].map(known);
-                format!("{input} tokens in, {read} read from the cache, {written} written")
-            }
-            Err(failure) => format!("{}: {}", failure.code.code(), shorten(&one_line(failure.message.as_str()), SAYS)),
-        };
-        lines.push(style.dim(&format!("  request {}: {said}", at + 1)));
-    }
+fn title(route: &Route, style: Style) -> String {
+    style.bold(&format!("{} at {} over {}", one_line(&route.model), one_line(&route.base_url), route.wire))
+}
+
+fn request_row(number: usize, request: &TrialRequest, style: Style) -> String {
+    let said = match &request.outcome {
+        TrialOutcome::Answered(usage) => {
+            let usage = usage.unwrap_or_default();
+            let [input, read, written] = [usage.input(), usage.cache_read, usage.writes()].map(known);
+            format!("{input} tokens in, {read} read from the cache, {written} written")
+        }
+        TrialOutcome::Failed(failure) => {
+            format!("{}: {}", failure.code.code(), shorten(&one_line(failure.message.as_str()), SAYS))
+        }
+        TrialOutcome::Stopped => GIVEN_UP.1.to_owned(),
+    };
+    style.dim(&format!("  request {number}: {said}"))
+}
+
+fn table(trial: &Trial, rows: &[Row], spent: Option<Micros>, style: Style) -> String {
+    let mut lines = Vec::new();
     lines.push(style.dim(&format!("  {:<18}{:<12}{:<12}{}", "capability", "before", "after", "evidence")));
     for row in rows {
         let says = match row.evidence() {
@@ -235,7 +270,11 @@ fn table(route: &Route, trial: &Trial, rows: &[Row], spent: Option<Micros>, styl
         let says = shorten(&one_line(says), SAYS);
         lines.push(format!("  {:<18}{:<12}{after}{says}", row.capability.name(), row.before.name()));
     }
-    lines.push(format!("  cost: {}", cost(spent)));
+    lines.push(match (&trial.end, spent) {
+        (TrialEnd::Stopped, None) => "  stopped; cost: unknown".to_owned(),
+        (TrialEnd::Stopped, Some(spent)) => format!("  stopped; cost: {}", cost(Some(spent))),
+        (TrialEnd::Complete | TrialEnd::Failed(_), spent) => format!("  cost: {}", cost(spent)),
+    });
     lines.join("\n")
 }
 

@@ -1,10 +1,13 @@
 //! `stele probe`: what an endpoint takes and reports, against a server that may lie.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use stele_core::Wire;
-use stele_testkit::{Behaviour, Fault, FaultKind, Say, Server, Wording};
+use stele_testkit::{Behaviour, Cut, Fault, FaultKind, Say, Server, Wording};
 
 use crate::support::{Done, Place, server};
 
@@ -166,6 +169,42 @@ fn a_server_that_is_busy_or_gone_ends_the_probe_and_what_was_seen_is_kept() {
     command.env("STELE_BASE_URL", address).env("STELE_MODEL", "scripted");
     let down = Done::of(command);
     assert!(down.code == 1 && down.err.contains("provider.transport"), "{down:?}");
+}
+
+#[test]
+fn a_signal_ends_the_probe_and_what_was_paid_for_is_shown_and_kept() {
+    for (signal, json) in [(Signal::INT, true), (Signal::TERM, true), (Signal::INT, false)] {
+        let stalls = Fault::at(0, 2..=9, FaultKind::Stall { at: Cut::Events(0) });
+        let (place, server) = (Place::new(), server(ok().fault(stalls)));
+        let format = if json { "--json" } else { "--color=never" };
+        let mut command = place.on(&server, Wire::OpenaiChat, ["probe", "env", "--yes", format]);
+        command.env("STELE_MODEL", "gpt-6-sol");
+        let mut child = command.spawn().unwrap();
+        // The first request's line is there before the second one is over.
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut begun = String::new();
+        for _ in 0..if json { 1 } else { 2 } {
+            out.read_line(&mut begun).unwrap();
+        }
+        server.wait_for(2, Duration::from_secs(20)).unwrap();
+        kill_process(Pid::from_raw(child.id().try_into().unwrap()).unwrap(), signal).unwrap();
+        out.read_to_string(&mut begun).unwrap();
+        let done = Done { out: begun, ..Done::wait(child) };
+        assert_eq!((done.code, done.err.as_str()), (130, ""), "{done:?}");
+        if json {
+            let lines = done.lines();
+            let requests: Vec<_> = lines.iter().filter(|line| line["type"] == "request").collect();
+            assert!(requests.len() == 2 && requests[0]["usage"].is_object(), "{done:?}");
+            assert_eq!(requests[1]["error"], "probe.stopped");
+            let last = lines.last().unwrap();
+            assert!(last["type"] == "probe" && last["complete"] == false && last["cost"].is_null(), "{done:?}");
+        } else {
+            assert!(done.out.contains("may be billed") && done.out.ends_with("stopped; cost: unknown\n"), "{done:?}");
+        }
+        let listed = Done::of(place.stele(["probe", "--list", "--json"])).lines();
+        assert!(listed.iter().any(|line| line["capability"] == "usage" && line["how"] == "probe"), "{listed:?}");
+        assert!(listed.iter().all(|line| line["capability"] != "prompt_cache_key"), "nobody saw that: {listed:?}");
+    }
 }
 
 #[test]
