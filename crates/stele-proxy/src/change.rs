@@ -146,6 +146,23 @@ pub(crate) fn classify(before: &Recorded, after: &Recorded, segment: usize) -> O
     Some(of_blocks(before, after, segment, old, new))
 }
 
+/// The segment that a change is about, where two requests part at `index`. What is gone stands in the earlier request
+/// alone: at its place, the later one has something that did not change.
+pub(crate) fn subject<'a>(
+    change: Option<&Change>,
+    before: &'a Recorded,
+    after: &'a Recorded,
+    index: usize,
+) -> Option<&'a Segment> {
+    let (old, new) = (before.segments.get(index), after.segments.get(index).or_else(|| after.segments.last()));
+    let is_gone = match change {
+        Some(Change::Dropped { .. } | Change::ImageRemoved) => true,
+        Some(Change::ToolSet { removed, .. }) => old.is_some_and(|old| removed.contains(&plain_name(&old.label))),
+        _ => false,
+    };
+    old.filter(|_| is_gone).or(new)
+}
+
 /// The first of some parameters that differs.
 fn differing(before: &Recorded, after: &Recorded, names: &[&str]) -> Option<String> {
     names

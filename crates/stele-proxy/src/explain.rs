@@ -48,7 +48,7 @@ pub struct Explanation {
 /// Where two requests part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parting {
-    /// What the segment is called in the later request.
+    /// What the segment is called: in the earlier request if the later one does not have it any more, else in the later.
     pub segment: String,
     /// The part of the prompt.
     pub zone: Zone,
@@ -79,13 +79,15 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
     let (request, judged) = (requests[at], judge(&requests[..=at], judging).pop()?);
     let reference = judged.place.reference;
     let earlier = reference.and_then(|reference| requests.get(reference.index).copied());
-    let parting = reference.zip(earlier).and_then(|(reference, earlier)| parting(earlier, request, reference.segments));
     let change = judged.change.or_else(|| {
         // Nothing left the prefix: a parameter, or for a new conversation what parts it from the other one.
         let (reference, earlier) = reference.zip(earlier)?;
         let wanted = judged.verdict.is_miss() || !reference.same_conversation;
         change::classify(earlier, request, reference.segments).filter(|_| wanted)
     });
+    let parting = reference
+        .zip(earlier)
+        .and_then(|(reference, earlier)| parting(earlier, request, reference.segments, change.as_ref()));
     Some(Explanation {
         request: id,
         verdict: judged.verdict,
@@ -107,12 +109,13 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
     })
 }
 
-fn parting(earlier: &Recorded, later: &Recorded, index: usize) -> Option<Parting> {
+fn parting(earlier: &Recorded, later: &Recorded, index: usize, change: Option<&Change>) -> Option<Parting> {
     let (before, after) = (earlier.segments.get(index)?, later.segments.get(index)?);
+    let subject = change::subject(change, earlier, later, index)?;
     let offset = common_prefix(&before.bytes, &after.bytes);
     Some(Parting {
-        segment: after.label.clone(),
-        zone: after.zone,
+        segment: subject.label.clone(),
+        zone: subject.zone,
         index,
         offset: offset as u64,
         before: excerpt(&before.bytes, offset),

@@ -66,7 +66,7 @@ pub enum Verdict {
     },
     /// The request leaves the one it extends.
     Broken {
-        /// The segment that differs.
+        /// The segment that differs, or that is gone.
         segment: String,
     },
     /// On a wire whose cache needs marks, none stands where it could be read.
@@ -172,7 +172,9 @@ fn one(
     let verdict = match (predicted, reported) {
         _ if request.cut.is_some() => Verdict::Cut { reason: request.cut.clone().unwrap_or_default() },
         _ if broken.is_some() => {
-            let segment = broken.and_then(|at| request.segments.get(at).or_else(|| request.segments.last()));
+            let segment = earlier
+                .zip(broken)
+                .and_then(|((_, earlier), at)| change::subject(change.as_ref(), earlier, request, at));
             Verdict::Broken { segment: segment.map_or_else(String::new, |segment| segment.label.clone()) }
         }
         (_, Some(reported)) if reported > 0 && near(predicted.unwrap_or(0), reported) => Verdict::Hit,

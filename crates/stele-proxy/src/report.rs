@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stele_core::{Coverage, Micros, Millis, Usage, Wire, Zone};
 
-use crate::change::Change;
+use crate::change::{self, Change};
 use crate::judge::{Judged, Judging, Verdict, in_order, is_line, judge};
 use crate::lineage::Kind;
 use crate::record::Recorded;
@@ -80,7 +80,7 @@ pub struct Line {
 pub struct Leaves {
     /// The request it leaves.
     pub request: u64,
-    /// The segment that differs.
+    /// The segment that differs, or that is gone.
     pub segment: String,
     /// The part of the prompt.
     pub zone: Zone,
@@ -221,9 +221,10 @@ fn line(requests: &[&Recorded], request: &Recorded, judged: &Judged) -> Line {
     let reference = judged.place.reference;
     let shared_bytes = reference.map_or(0, |reference| reference.bytes);
     let leaves = reference.zip(judged.leaves_at).and_then(|(reference, at)| {
-        let segment = request.segments.get(at).or_else(|| request.segments.last())?;
+        let earlier = requests.get(reference.index)?;
+        let segment = change::subject(judged.change.as_ref(), earlier, request, at)?;
         Some(Leaves {
-            request: requests.get(reference.index)?.id,
+            request: earlier.id,
             segment: segment.label.clone(),
             zone: segment.zone,
             change: judged.change.clone(),

@@ -271,6 +271,26 @@ fn a_removed_image() {
     let mut after = next(anthropic());
     after["messages"][0]["content"][1] = json!({"type": "text", "text": "[image removed]"});
     check(Wire::AnthropicMessages, &anthropic(), &after, Zone::History, label, &Change::ImageRemoved);
+    // The last block of its message: what stands in its place now belongs to another one.
+    let mut before = anthropic();
+    before["messages"][0]["content"].as_array_mut().unwrap().truncate(2);
+    let mut after = next(before.clone());
+    after["messages"][0]["content"].as_array_mut().unwrap().truncate(1);
+    let found = check(Wire::AnthropicMessages, &before, &after, Zone::History, label, &Change::ImageRemoved);
+    assert!(found.parting.unwrap().before.differs.contains("image"));
+}
+
+#[test]
+fn a_tool_or_a_block_that_is_gone_is_named_as_it_was() {
+    let mut after = next(anthropic());
+    after["tools"].as_array_mut().unwrap().pop();
+    let change = Change::ToolSet { added: Vec::new(), removed: vec!["read".into()] };
+    check(Wire::AnthropicMessages, &anthropic(), &after, Zone::Tools, "tool[read]", &change);
+    let mut after = next(anthropic());
+    after["messages"][0]["content"].as_array_mut().unwrap().pop();
+    let label = "message 1 (user) block 3";
+    let change = Change::Dropped { blocks: vec![label.into()] };
+    check(Wire::AnthropicMessages, &anthropic(), &after, Zone::History, label, &change);
 }
 
 #[test]
