@@ -58,6 +58,11 @@ pub enum Error {
     /// Nothing was recorded in this folder.
     #[error("proxy.nothing: nothing was recorded in {0:?}; run an agent through `stele proxy` first")]
     Nothing(PathBuf),
+    /// The disk is full.
+    #[error(
+        "proxy.full: {0:?} cannot grow: the disk is full; free some space, or forget with `stele proxy gc --keep TIME`. Where that says the same, remove the file and those whose names begin like its name: then everything that was recorded is forgotten"
+    )]
+    Full(PathBuf),
     /// The store cannot be read or written.
     #[error("proxy.store: {path:?}: {cause}; check the disk and the folder's permissions")]
     Store {
@@ -81,15 +86,17 @@ impl Error {
             Self::Corrupt { .. } => "proxy.corrupt",
             Self::Newer { .. } => "proxy.newer",
             Self::Nothing(_) => "proxy.nothing",
+            Self::Full(_) => "proxy.full",
             Self::Store { .. } => "proxy.store",
         }
     }
 
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        use rusqlite::ErrorCode::{DatabaseCorrupt, DiskFull, NotADatabase};
         let (path, cause) = (path.to_owned(), error.to_string());
         match error.sqlite_error_code() {
             Some(DatabaseCorrupt | NotADatabase) => Self::Corrupt { path, cause },
+            Some(DiskFull) => Self::Full(path),
             _ => Self::Store { path, cause },
         }
     }

@@ -86,6 +86,7 @@ impl Proxy {
         }
         let unusable = |cause| Error::Listen { address: listen, cause };
         let store = Store::open(&folder)?;
+        store.keep_reserve();
         let upstream = Upstream::new(target, &proxies, ca_file.as_deref())?;
         let listener = TcpListener::bind(listen).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;

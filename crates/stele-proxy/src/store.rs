@@ -3,7 +3,7 @@
 //! A segment is stored once, by the hash of its bytes; a request is a row that names its segments in order. Bodies are
 //! kept as they were sent, without their keys, which are in headers that are not kept; nothing in them is redacted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::record::{Ending, Recorded};
 use crate::{Error, Result};
 
 /// Name of the database in its folder.
-const FILE: &str = "requests.db";
+pub(crate) const FILE: &str = "requests.db";
 /// Format of the database.
 const FORMAT: u32 = 1;
 /// How long a transaction waits for another process.
@@ -67,13 +67,13 @@ struct Head {
 /// Segments that were read already, or why they could not be.
 type Known = HashMap<i64, Result<(Arc<[u8]>, Hash), String>>;
 
-type SegmentRow = (i64, Zone, String, Option<Mark>);
+pub(crate) type SegmentRow = (i64, Zone, String, Option<Mark>);
 
 /// The recorded requests of one folder.
 #[derive(Debug)]
 pub struct Store {
-    path: PathBuf,
-    connection: Connection,
+    pub(crate) path: PathBuf,
+    pub(crate) connection: Connection,
 }
 
 /// What a store holds.
@@ -83,17 +83,6 @@ pub struct Recordings {
     pub requests: Vec<Recorded>,
     /// What could not be read, one sentence each.
     pub damaged: Vec<String>,
-}
-
-/// What was removed from a store.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Forgotten {
-    /// Requests.
-    pub requests: u64,
-    /// Segments that no request names any more.
-    pub segments: u64,
-    /// Bytes of the file before and after.
-    pub bytes: (u64, u64),
 }
 
 impl Store {
@@ -138,7 +127,12 @@ impl Store {
 
     fn prepare(&self) -> rusqlite::Result<()> {
         self.connection.busy_timeout(BUSY)?;
-        self.connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
+        // What is forgotten later is given back without a second copy of the file: this has to be said before the file
+        // has any content. A short log of changes leaves less behind that a full disk keeps from being taken in.
+        self.connection.execute_batch(
+            "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; \
+             PRAGMA wal_autocheckpoint = 256",
+        )
     }
 
     fn format(&self) -> Result<u32> {
@@ -229,41 +223,6 @@ impl Store {
         Ok(found)
     }
 
-    /// Removes the requests that were recorded before a time, and the segments that only they have, and gives their
-    /// space back. Another process may record meanwhile.
-    ///
-    /// # Errors
-    /// The file cannot be written, or a list of segments cannot be read, so that nobody knows what is still needed. Then
-    /// nothing is removed.
-    pub fn forget(&mut self, before: Millis) -> Result<Forgotten> {
-        let length = |path: &Path| fs::metadata(path).map_or(0, |data| data.len());
-        let path = self.path.clone();
-        let failed = |error: rusqlite::Error| Error::sqlite(&path, &error);
-        let bytes = length(&path);
-        let transaction =
-            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(failed)?;
-        let requests = transaction.execute("DELETE FROM request WHERE at < ?1", [before.0]).map_err(failed)? as u64;
-        let mut segments = 0;
-        if requests > 0 {
-            let needed = needed_segments(&transaction, &path)?;
-            let known = (|| -> rusqlite::Result<Vec<i64>> {
-                let mut select = transaction.prepare("SELECT id FROM segment")?;
-                select.query_map([], |row| row.get(0))?.collect()
-            })()
-            .map_err(failed)?;
-            let mut delete = transaction.prepare("DELETE FROM segment WHERE id = ?1").map_err(failed)?;
-            for id in known.into_iter().filter(|id| !needed.contains(id)) {
-                delete.execute([id]).map_err(failed)?;
-                segments += 1;
-            }
-        }
-        transaction.commit().map_err(failed)?;
-        if requests > 0 {
-            self.connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").map_err(failed)?;
-        }
-        Ok(Forgotten { requests, segments, bytes: (bytes, length(&path)) })
-    }
-
     fn request(
         &self,
         id: i64,
@@ -324,21 +283,6 @@ impl Store {
     }
 }
 
-/// The segments that the requests name.
-fn needed_segments(connection: &Connection, path: &Path) -> Result<HashSet<i64>> {
-    let failed = |error: rusqlite::Error| Error::sqlite(path, &error);
-    let mut select = connection.prepare("SELECT id, segments FROM request").map_err(failed)?;
-    let mut rows = select.query([]).map_err(failed)?;
-    let mut needed = HashSet::new();
-    while let Some(row) = rows.next().map_err(failed)? {
-        let (id, packed): (i64, Vec<u8>) = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
-        let segments = unpack(&packed)
-            .map_err(|cause| Error::Corrupt { path: path.to_owned(), cause: format!("request {id}: {cause}") })?;
-        needed.extend(segments.into_iter().map(|(segment, ..)| segment));
-    }
-    Ok(needed)
-}
-
 fn keep_segment(connection: &Connection, segment: &Segment) -> rusqlite::Result<i64> {
     let mut select = connection.prepare_cached("SELECT id FROM segment WHERE hash = ?1")?;
     if let Some(id) = select.query_row([segment.hash.0.as_slice()], |row| row.get(0)).optional()? {
@@ -354,7 +298,7 @@ fn keep_segment(connection: &Connection, segment: &Segment) -> rusqlite::Result<
 /// Longest list of segments that is unpacked, in bytes: what says it is longer is damaged.
 const ROWS_MAX: u64 = 256 * 1024 * 1024;
 
-fn unpack(packed: &[u8]) -> Result<Vec<SegmentRow>, String> {
+pub(crate) fn unpack(packed: &[u8]) -> Result<Vec<SegmentRow>, String> {
     let damaged = |error: &dyn std::fmt::Display| format!("its list of segments is damaged: {error}");
     let decoder = zstd::stream::read::Decoder::new(packed).map_err(|error| damaged(&error))?;
     let mut rows = Vec::new();

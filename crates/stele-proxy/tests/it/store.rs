@@ -171,3 +171,58 @@ fn nothing_is_forgotten_when_nobody_knows_what_is_needed() {
     // The damaged one goes with the others once it is old enough.
     assert_eq!(store.forget(Millis(3)).unwrap().requests, 2);
 }
+
+#[test]
+fn the_log_of_changes_counts_while_another_process_records_and_its_space_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut recording = Store::open(folder.path()).unwrap();
+    recording.keep_reserve();
+    let length = |name: &str| std::fs::metadata(folder.path().join(name)).map_or(0, |data| data.len());
+    assert!(length("requests.reserve") > 0);
+    // More rows than are removed at once, and bytes that do not pack.
+    for at in 0..150_u32 {
+        let noise = crate::support::noise(8_000 + at as usize);
+        let text: String = noise.iter().map(|byte| char::from(byte % 94 + 33)).collect();
+        let own = format!("{at} {text}");
+        recording.add(&Recorded { at: Millis(i64::from(at)), ..request(&["shared", &own]) }).unwrap();
+    }
+    let mut store = Store::open_to_forget(folder.path()).unwrap();
+    assert_eq!(length("requests.reserve"), 0, "it is given up first");
+    let whole = length("requests.db") + length("requests.db-wal");
+    assert!(length("requests.db-wal") > 0);
+    let forgotten = store.forget(Millis(148)).unwrap();
+    assert_eq!((forgotten.requests, forgotten.segments, forgotten.bytes.0), (148, 148, whole));
+    assert_eq!((length("requests.db"), length("requests.db-wal")), (forgotten.bytes.1, 0));
+    assert!(forgotten.bytes.1 < 100_000, "{forgotten:?}");
+    assert!(length("requests.reserve") > 0, "there is one for the next time");
+    recording.add(&Recorded { at: Millis(200), ..request(&["shared", "more"]) }).unwrap();
+    let found = Store::inspect(folder.path()).unwrap().recordings(None).unwrap();
+    assert_eq!((found.damaged.len(), found.requests.len()), (0, 3));
+}
+
+#[test]
+fn a_file_that_was_made_before_is_written_anew_once() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Store::open(folder.path()).unwrap());
+    let path = folder.path().join("requests.db");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM").unwrap();
+    drop(connection);
+    let mut store = Store::open(folder.path()).unwrap();
+    let old: String = crate::support::noise(400_000).iter().map(|byte| char::from(byte % 94 + 33)).collect();
+    for _ in 0..2 {
+        store.add(&request(&[&old])).unwrap();
+        let forgotten = store.forget(Millis(6)).unwrap();
+        assert!(forgotten.requests == 1 && forgotten.bytes.1 < 100_000, "{forgotten:?}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), forgotten.bytes.1);
+    }
+}
+
+#[test]
+fn a_full_disk_is_named_with_what_can_be_done() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(matches!(Store::open_to_forget(folder.path()).unwrap_err(), Error::Nothing(_)));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "no file is made to forget nothing");
+    let full = Error::Full(folder.path().join("requests.db"));
+    assert!(full.code() == "proxy.full" && full.to_string().contains("stele proxy gc --keep TIME"), "{full}");
+}

@@ -47,10 +47,7 @@ fn ago(time: Duration) -> Millis {
 }
 
 fn forget(setup: &Setup, keep: Duration, as_json: bool) -> Result<u8> {
-    let folder = folder(setup);
-    // Where nothing was recorded, no file is made for it.
-    drop(Store::inspect(&folder)?);
-    let forgotten = Store::open(&folder)?.forget(ago(keep))?;
+    let forgotten = Store::open_to_forget(&folder(setup))?.forget(ago(keep))?;
     let text = if as_json { json::line(&forgotten) } else { tables::forgotten(&forgotten) };
     output::print(&text)?;
     Ok(0)
