@@ -216,6 +216,19 @@ mod tests {
     }
 
     #[test]
+    fn the_scripted_server_caches_from_the_same_length_on() {
+        let hosts = [
+            (Wire::AnthropicMessages, "https://api.anthropic.com"),
+            (Wire::OpenaiResponses, "https://api.openai.com/v1"),
+            (Wire::OpenaiChat, "https://api.openai.com/v1"),
+            (Wire::Gemini, "https://generativelanguage.googleapis.com"),
+        ];
+        for (wire, base_url) in hosts {
+            assert_eq!(stele_testkit::cache_minimum(wire), cache_rules(wire, base_url, "m").minimum, "{wire}");
+        }
+    }
+
+    #[test]
     fn reads_come_in_steps_above_the_minimum() {
         let openai = cache_rules_named("openai", "m").unwrap();
         assert_eq!(openai.floor(1_023), 0);

@@ -13,14 +13,23 @@ use crate::parsed::list;
 
 /// Bytes of prompt or answer in one token.
 pub(crate) const TOKEN: usize = 4;
-/// Shortest prompt that is cached on the wires of Anthropic and OpenAI, in tokens.
+/// Shortest prompt that Anthropic caches, in tokens; OpenAI's is the same.
 const MINIMUM: u64 = 1_024;
 /// Shortest prompt that Gemini caches, in tokens.
-const GEMINI_MINIMUM: u64 = 2_048;
+const GEMINI_MINIMUM: u64 = 4_096;
 /// OpenAI counts cached tokens in such steps.
 const OPENAI_STEP: u64 = 128;
 /// Positions that are looked at for one mark, the mark's own included (Anthropic, prompt caching).
 const LOOK_BACK: usize = 20;
+
+/// Shortest prompt that the server caches on a wire, in tokens: that of the wire's vendor.
+#[must_use]
+pub const fn cache_minimum(wire: Wire) -> u64 {
+    match wire {
+        Wire::AnthropicMessages | Wire::OpenaiResponses | Wire::OpenaiChat => MINIMUM,
+        Wire::Gemini => GEMINI_MINIMUM,
+    }
+}
 
 /// The tokens of one request and its answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,8 +80,8 @@ impl PrefixCache {
         let prompt = items.iter().map(|item| item.bytes.as_slice()).collect::<Vec<_>>().concat();
         let prompts = self.prompts.entry((wire.name(), model.to_owned())).or_default();
         let shared = tokens(prompts.add(&prompt));
-        let (minimum, step) = if wire == Wire::Gemini { (GEMINI_MINIMUM, 1) } else { (MINIMUM, OPENAI_STEP) };
-        let cache_read = if shared < minimum { 0 } else { shared / step * step };
+        let step = if wire == Wire::Gemini { 1 } else { OPENAI_STEP };
+        let cache_read = if shared < cache_minimum(wire) { 0 } else { shared / step * step };
         Counted { input: tokens(prompt.len()), cache_read, ..Counted::default() }
     }
 

@@ -51,7 +51,7 @@ mod terminal;
 mod wire;
 
 pub use behaviour::{Behaviour, Reply};
-pub use cache::Counted;
+pub use cache::{Counted, cache_minimum};
 pub use deed::{Deed, Deeds, is_aside};
 pub use fault::{Cut, Fault, FaultKind};
 pub use pace::{Chunks, Pace};

@@ -167,11 +167,11 @@ fn anthropic_takes_one_mark_for_the_whole_request() {
 #[test]
 fn the_others_read_the_longest_common_prefix() {
     for (wire, minimum, step) in
-        [(Wire::OpenaiResponses, 1_024, 128), (Wire::OpenaiChat, 1_024, 128), (Wire::Gemini, 2_048, 1)]
+        [(Wire::OpenaiResponses, 1_024, 128), (Wire::OpenaiChat, 1_024, 128), (Wire::Gemini, 4_096, 1)]
     {
         let server = Server::start(Behaviour::answering(|_| Say::text("ok").into())).unwrap();
         let mut agent = Agent::new(&server, wire);
-        agent.prompt(&tokens(3_000, "prompt "));
+        agent.prompt(&tokens(6_000, "prompt "));
         let said = agent.step();
         let first = last(&server);
         assert_eq!(first.cache_read, 0);
