@@ -1,5 +1,6 @@
 //! How each agent is found, configured for a local server, asked, and asked to go on: from its own documentation and
-//! help texts, 2026-11.
+//! help texts, 2026-11. Those in [`UNTRIED`] were never run: what stands here of them is a guess until they are, and
+//! `bench/peers.md` says so.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,9 @@ pub struct Adapter {
     /// Arguments that go on with the last session of the folder.
     pub go_on: fn(&Place, &str) -> Vec<String>,
 }
+
+/// Agents that nobody has run yet.
+pub const UNTRIED: [&str; 3] = ["Kimi Code", "Crush", "DeepSeek Harness"];
 
 /// All of them, Stele first.
 pub const ADAPTERS: &[Adapter] = &[

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use super::adapters::UNTRIED;
 use super::outcome::{Outcome, VENDORS};
 
 /// Everything that one call found.
@@ -129,6 +130,11 @@ impl Peers {
                 let _ = writeln!(text, "- {what}: {} ({})", first.name, first.wire);
             }
         }
+        let untried: Vec<&str> =
+            UNTRIED.into_iter().filter(|name| self.outcomes.iter().all(|outcome| outcome.name != *name)).collect();
+        if !untried.is_empty() {
+            let _ = write!(text, "\nNever run, so that their adapters are untried: {}.\n", untried.join(", "));
+        }
         for (what, names) in [("Not installed", &self.missing), ("There, but did not do the task", &self.failed)] {
             if !names.is_empty() {
                 let _ = write!(text, "\n{what}: {}.\n", names.join(", "));
@@ -224,6 +230,7 @@ mod tests {
             "- start: One (gemini)",
             "- uncached input, Anthropic's rules: Other (gemini)",
             "system leaves after 1,000 of 20,000 bytes: listing; `a'b'c ` became ` [1m`",
+            "Never run, so that their adapters are untried: Kimi Code, Crush, DeepSeek Harness.",
             "Not installed: Third.",
             "did not do the task: Fourth over gemini.",
         ] {
