@@ -60,12 +60,14 @@ pub fn line(cut: &Drift) -> String {
 }
 
 /// Whether the conversation goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Settled {
     /// It does.
     GoesOn,
     /// Somebody said no to a new prefix that cannot be put off.
     Declined,
+    /// A signal came instead of an answer about this cut: nothing was decided, and nothing may be sent.
+    Stopped(Drift),
 }
 
 /// Says what the next request would lose of the provider's cache, and asks somebody where that is much. Nothing has
@@ -81,16 +83,24 @@ pub async fn settle(conversation: &mut Conversation, front: &mut Front, most: Wa
     if !most.is_passed(&cut.cost) {
         return Ok(Settled::GoesOn);
     }
-    let can_wait = cut.taken == Taken::Now && cut.reason != EpochReason::ModelChanged;
     let question =
-        if can_wait { "  take it now? [y]es, or [n]o: keep it as it was: " } else { "  go on? [y]es, [n]o: " };
+        if can_wait(&cut) { "  take it now? [y]es, or [n]o: keep it as it was: " } else { "  go on? [y]es, [n]o: " };
     match front.confirm(question).await {
         Confirmed::Yes | Confirmed::Nobody => Ok(Settled::GoesOn),
-        Confirmed::No if can_wait => {
-            driver.command(Command::KeepEpoch { by: By::person("cli") })?;
-            front.tell("  kept; it is taken at the next cut");
-            Ok(Settled::GoesOn)
-        }
+        Confirmed::No if can_wait(&cut) => keep(conversation, front).map(|()| Settled::GoesOn),
         Confirmed::No => Ok(Settled::Declined),
+        Confirmed::Stopped => Ok(Settled::Stopped(cut)),
     }
+}
+
+/// True for a cut that can be put off.
+pub fn can_wait(cut: &Drift) -> bool {
+    cut.taken == Taken::Now && cut.reason != EpochReason::ModelChanged
+}
+
+/// Puts a cut off that can wait.
+pub fn keep(conversation: &mut Conversation, front: &mut Front) -> Result<()> {
+    conversation.driver.command(Command::KeepEpoch { by: By::person("cli") })?;
+    front.tell("  kept; it is taken at the next cut");
+    Ok(())
 }

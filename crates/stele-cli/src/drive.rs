@@ -45,6 +45,8 @@ pub struct Front {
 pub enum Confirmed {
     Yes,
     No,
+    /// A signal came instead of an answer.
+    Stopped,
     /// There is nobody to ask.
     Nobody,
 }
@@ -61,7 +63,7 @@ impl Front {
         }
     }
 
-    /// Asks a question between two turns. Nothing but an explicit yes is one; a signal is a no.
+    /// Asks a question between two turns. Nothing but an explicit yes is one.
     pub async fn confirm(&mut self, question: &str) -> Confirmed {
         let Some(view) = self.view.text().filter(|_| self.person.is_present()) else { return Confirmed::Nobody };
         self.person.listen();
@@ -69,7 +71,7 @@ impl Front {
         loop {
             let line = tokio::select! {
                 biased;
-                _ = self.signals.next() => return Confirmed::No,
+                _ = self.signals.next() => return Confirmed::Stopped,
                 event = self.person.event() => match event {
                     PersonEvent::Line(line) => line,
                     PersonEvent::Gone => return Confirmed::No,

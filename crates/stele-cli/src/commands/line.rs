@@ -140,9 +140,11 @@ impl Line<'_> {
 
     /// Asks about a new cache prefix that costs much; who says no to another model goes on with the one before.
     async fn settle(&mut self) -> Result<()> {
-        if cut::settle(&mut self.conversation, &mut self.front, self.setup.config.warn_above).await? == Settled::GoesOn
-        {
-            return Ok(());
+        match cut::settle(&mut self.conversation, &mut self.front, self.setup.config.warn_above).await? {
+            Settled::GoesOn => return Ok(()),
+            // Nobody said yes.
+            Settled::Stopped(cut) if cut::can_wait(&cut) => return cut::keep(&mut self.conversation, &mut self.front),
+            Settled::Stopped(_) | Settled::Declined => {}
         }
         let driver = &mut self.conversation.driver;
         let before = driver.state().epoch().map(|epoch| epoch.config.clone());
@@ -343,7 +345,7 @@ impl Line<'_> {
         if self.setup.config.warn_above.is_passed(&lost) {
             let question = format!("{}\n  switch? [y]es, [n]o: ", one_line(&said));
             match self.front.confirm(&question).await {
-                Confirmed::No => {
+                Confirmed::No | Confirmed::Stopped => {
                     self.say("not switched");
                     return Ok(());
                 }

@@ -245,10 +245,21 @@ struct Run {
 impl Run {
     async fn prompts(&mut self, conversation: &mut Conversation, plan: &mut Plan, front: &mut Front) -> Result<()> {
         let sends = !plan.prompts.is_none() || conversation.driver.state().turn().is_some();
-        if sends && cut::settle(conversation, front, plan.warn_above).await? == Settled::Declined {
-            return Err(CommandError::usage("cache.declined", "nothing was sent: the new cache prefix was declined")
+        let settled = if sends { cut::settle(conversation, front, plan.warn_above).await? } else { Settled::GoesOn };
+        match settled {
+            Settled::GoesOn => {}
+            Settled::Stopped(_) => {
+                self.ending = Ending::AtOnce;
+                return Ok(());
+            }
+            Settled::Declined => {
+                return Err(CommandError::usage(
+                    "cache.declined",
+                    "nothing was sent: the new cache prefix was declined",
+                )
                 .hint("leave --model out to go on with the session's own model")
                 .hint("cache.warn_above in config.toml says from what cost on this is asked"));
+            }
         }
         if plan.prompts.is_none() {
             self.ending = conversation.go_on(front, &mut self.tally).await?;

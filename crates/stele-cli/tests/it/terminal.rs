@@ -453,13 +453,27 @@ fn an_expensive_new_prefix_is_asked_about_before_anything_is_sent() {
     assert!(code == 2 && seen.contains("cache.declined"), "{seen}");
     assert_eq!(server.requests().len(), 1, "nothing was sent");
 
+    // A signal is no answer.
+    let mut terminal = Terminal::start(place.with(&server, ["run", "--resume", &id, "--model", "other", "go on"]));
+    terminal.wait_for("go on? [y]es, [n]o: ");
+    terminal.interrupt();
+    let (code, seen) = terminal.end();
+    assert!(code == 130 && !seen.contains("cache.declined"), "{code}: {seen}");
+    assert_eq!(server.requests().len(), 1, "nothing was sent");
+
     // What differs and can wait is kept on a no.
     std::fs::write(
         place.home().join("config.toml"),
         "cache.warn_above = \"10 tokens\"\nagent.persona = \"Be brief.\"\nmodel = \"scripted\"\n",
     )
     .unwrap();
-    let mut terminal = Terminal::start(place.with(&server, ["run", "--resume", &id, "--model", "scripted", "go on"]));
+    let again = || place.with(&server, ["run", "--resume", &id, "--model", "scripted", "go on"]);
+    let mut terminal = Terminal::start(again());
+    terminal.wait_for("keep it as it was: ");
+    terminal.interrupt();
+    let (code, seen) = terminal.end();
+    assert_eq!((code, server.requests().len()), (130, 1), "{seen}");
+    let mut terminal = Terminal::start(again());
     terminal.wait_for("keep it as it was: ");
     terminal.type_line("n");
     terminal.wait_for("taken at the next cut");
