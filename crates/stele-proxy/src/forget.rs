@@ -123,8 +123,7 @@ impl Store {
         // A request that came meanwhile may have taken up what nobody needed; now none can.
         look(&transaction, &path, (seen, Millis(i64::MIN)), needed)?;
         let ids = (|| -> rusqlite::Result<Vec<i64>> {
-            let mut select =
-                transaction.prepare_cached("SELECT id FROM segment WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+            let mut select = transaction.prepare_cached("SELECT id FROM segment WHERE id > ?1 ORDER BY id LIMIT ?2")?;
             select.query_map([after, ROWS], |row| row.get(0))?.collect()
         })()
         .map_err(failed)?;

@@ -230,6 +230,7 @@ mod tests {
             "- start: One (gemini)",
             "- uncached input, Anthropic's rules: Other (gemini)",
             "system leaves after 1,000 of 20,000 bytes: listing; `a'b'c ` became ` [1m`",
+            "Never run, so that their adapters are untried: Kimi Code, Crush, DeepSeek Harness.",
             "Not installed: Third.",
             "did not do the task: Fourth over gemini.",
         ] {

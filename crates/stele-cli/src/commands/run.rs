@@ -253,9 +253,12 @@ impl Run {
                 return Ok(());
             }
             Settled::Declined => {
-                return Err(CommandError::usage("cache.declined", "nothing was sent: the new cache prefix was declined")
-                    .hint("leave --model out to go on with the session's own model")
-                    .hint("cache.warn_above in config.toml says from what cost on this is asked"));
+                return Err(CommandError::usage(
+                    "cache.declined",
+                    "nothing was sent: the new cache prefix was declined",
+                )
+                .hint("leave --model out to go on with the session's own model")
+                .hint("cache.warn_above in config.toml says from what cost on this is asked"));
             }
         }
         if plan.prompts.is_none() {

@@ -22,7 +22,7 @@ impl Conversation {
         config.base_url = server.base_url(wire);
         let mut header = header();
         // Long enough that the vendors' caches take it.
-        header.system[0].text = "You are a coding agent. ".repeat(600);
+        header.system[0].text = "You are a coding agent. ".repeat(900);
         let encoder = Encoder::new(&header, &config).unwrap();
         Self { config, encoder, client: Client::default(), calls: 0, bodies: Vec::new() }
     }
