@@ -301,7 +301,10 @@ fn variables_with_our_prefix_are_known_or_refused() {
         "config.unknown_variable: STELE_MOD is set and nothing reads it; did you mean STELE_MODE? Otherwise unset it",
     );
     inputs.env = env(&[("STELE_SHELL_ENV", "A")]);
-    refused(&inputs, "set the list `shell.env` in config.toml, and unset it: no variable sets a list");
+    refused(
+        &inputs,
+        "config.unknown_variable: STELE_SHELL_ENV is set and nothing reads it; set the list `shell.env` in config.toml, and unset it: no variable sets a list",
+    );
     inputs.env = env(&[("STELE_LIMITS_STEPS", "many")]);
     refused(&inputs, "config.value: STELE_LIMITS_STEPS: `limits.steps` takes a whole number, found \"many\"");
 }

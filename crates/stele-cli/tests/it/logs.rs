@@ -82,7 +82,7 @@ fn what_an_import_lost_stands_in_the_log_and_in_its_exit_code() {
     let exported = Done::of(place.stele(["sessions", "export", &id])).out;
     // A record in the middle is cut off.
     let lines: Vec<&str> = exported.lines().collect();
-    let at = lines.iter().rposition(|line| line.contains("\"turn/ended\"")).unwrap();
+    let at = lines.iter().rposition(|line| line.contains("\"mode/set\"")).unwrap();
     let damaged = [&lines[..at], &[&lines[at][..lines[at].len() / 2]], &lines[at + 1..]].concat().join("\n") + "\n";
     let other = Place::new();
     let imported = Done::fed(other.stele(["sessions", "import", "--json", "-"]), damaged);

@@ -80,12 +80,10 @@ fn what_is_old_is_forgotten() {
     assert_eq!((&forgotten["requests"], &forgotten["segments"]), (&json!(0), &json!(0)), "{forgotten}");
     let text = Done::of(place.stele(["proxy", "gc", "--keep", "1ms"]));
     assert!(text.code == 0 && text.out.starts_with("2 requests and "), "{text:?}");
-    let report = Done::of(place.stele(["proxy", "report", "--json"])).lines();
-    assert_eq!(report[0]["requests"], json!(0), "{report:?}");
-    let all = Done::of(place.stele(["proxy", "gc", "--keep", "1ms"]));
-    assert_eq!(all.code, 0, "{all:?}");
-    let none = Done::of(place.stele(["proxy", "report"]));
-    assert!(none.code == 2 && none.err.contains("proxy.nothing"), "{none:?}");
+    for arguments in [&["proxy", "report"][..], &["proxy", "report", "--json"]] {
+        let none = Done::of(place.stele(arguments.iter().copied()));
+        assert!(none.code == 2 && none.err.contains("proxy.nothing"), "{none:?}");
+    }
 }
 
 #[test]

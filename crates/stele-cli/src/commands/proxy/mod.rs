@@ -27,7 +27,12 @@ pub fn main(setup: &Setup, args: &ProxyArgs) -> Result<u8> {
     match command {
         ProxyCommand::Report { since, rules } => {
             let found = recordings(setup, *since)?;
-            report(setup, &found, &judging(rules.as_deref())?, args.json)
+            let judging = judging(rules.as_deref())?;
+            // A file from which everything was forgotten holds no more than none.
+            if since.is_none() && found.requests.is_empty() && found.damaged.is_empty() {
+                return Err(stele_proxy::Error::Nothing(folder(setup)).into());
+            }
+            report(setup, &found, &judging, args.json)
         }
         ProxyCommand::Explain { id, rules } => {
             let found = recordings(setup, None)?;
@@ -59,13 +64,7 @@ fn folder(setup: &Setup) -> PathBuf {
 }
 
 fn recordings(setup: &Setup, since: Option<Duration>) -> Result<Recordings> {
-    let folder = folder(setup);
-    let found = Store::inspect(&folder)?.recordings(since.map(ago))?;
-    // A file from which everything was forgotten holds no more than none.
-    if since.is_none() && found.requests.is_empty() && found.damaged.is_empty() {
-        return Err(stele_proxy::Error::Nothing(folder).into());
-    }
-    Ok(found)
+    Ok(Store::inspect(&folder(setup))?.recordings(since.map(ago))?)
 }
 
 /// How requests are judged: by the rules of a name, else by those of each endpoint.
