@@ -60,23 +60,23 @@ async fn a_limit_of_cost_holds_for_every_try_of_a_request() {
         // This wire reports the input at the beginning of the stream.
         (Wire::AnthropicMessages, busy(), "limit"),
         (Wire::OpenaiChat, busy(), "limit.unpriced"),
-        (Wire::OpenaiResponses, broken(), "limit.unpriced"),
+        (Wire::OpenaiChat, broken(), "limit.unpriced"),
     ] {
-        let script = Script::new([Say::text("A long answer of several words."), Say::text("Whole.")]);
-        let mut stage = Stage::new(wire, Behaviour::in_order(script).fault(Fault::at(0, 1..=1, fault)));
-        stage.price = Some(Price {
-            input: Some(100_000_000),
-            output: Some(1_000_000_000),
-            cache_write_5m: Some(100_000_000),
-            cache_read: Some(10_000_000),
-            ..Price::default()
-        });
+        let script = Script::new([Say::text("One."), Say::text("A long answer."), Say::text("Whole.")]);
+        let mut stage = Stage::new(wire, Behaviour::in_order(script).fault(Fault::at(1, 1..=1, fault)));
+        let input = Some(100_000_000);
+        let (cache_read, cache_write_5m) = (input, input);
+        let price = Price { input, cache_read, cache_write_5m, output: Some(1_000_000), ..Price::default() };
+        stage.price = Some(price);
         stage.parameters.max_output_tokens = Some(500);
         let mut driver = stage.create();
+        assert_eq!(ask(&mut driver, "go").await, EndReason::Completed, "{wire}");
+        let state = driver.state();
+        let (spent, next) = (state.cost().unwrap(), price.at_most(state.prompt_bytes() / 2, 500).unwrap());
         let mut notices = driver.subscribe();
         // Room for one request and not for two.
-        let limits = TurnLimits { cost: Some(Micros(1_000_000)), ..TurnLimits::default() };
-        driver.command(Command::Prompt { text: "go".into(), source: Source::Person, limits }).unwrap();
+        let limits = TurnLimits { cost: Some(Micros(spent.0 + next.0 * 6 / 5)), ..TurnLimits::default() };
+        driver.command(Command::Prompt { text: "on".into(), source: Source::Person, limits }).unwrap();
         match idle(&mut driver).await {
             EndReason::Limit(reached) => assert_eq!((limit, reached.which), ("limit", LimitKind::Cost), "{wire}"),
             EndReason::Failed { code, message } => {
@@ -85,7 +85,7 @@ async fn a_limit_of_cost_holds_for_every_try_of_a_request() {
             }
             other => panic!("{wire}: {other:?}"),
         }
-        assert_eq!(stage.requests().len(), 1, "{wire}");
+        assert_eq!(stage.requests().len(), 2, "{wire}");
         assert!(!events(&mut notices).iter().any(|event| matches!(event, Event::RequestRetried(_))), "{wire}");
         assert_eq!(ask(&mut driver, "without a limit").await, EndReason::Completed, "{wire}");
     }
