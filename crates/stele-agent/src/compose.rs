@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use stele_core::{Config, EpochOpened, EpochReason, PrefaceBlock, Segment, SessionId, State, Text, ToolSchema, Zone};
+use stele_core::{
+    Config, Epoch, EpochOpened, EpochReason, Header, PrefaceBlock, Segment, SessionId, State, Text, ToolSchema, Zone,
+};
 use stele_provider::Ledger;
 
-use crate::{Agent, Result, instructions};
+use crate::{Agent, Result, instructions, request};
 
 const IDENTITY: &str = include_str!("prompt/identity.md");
 
@@ -33,8 +35,7 @@ pub(crate) fn epoch(
         route.model.clone_from(&chosen.model);
     }
     let config: Config = route.config(lineage, ledger);
-    let most = stele_provider::model(&route.model).and_then(|model| model.max_output);
-    let max_output = config.parameters.max_output_tokens.or(most);
+    let max_output = max_output(&config);
     let mut segments = tools(agent);
     segments.extend(system(agent));
     match state.epoch() {
@@ -44,6 +45,30 @@ pub(crate) fn epoch(
     let n = state.epoch().map_or(1, |epoch| epoch.n + 1);
     let (version, price) = (agent.options.version.clone(), route.price());
     Ok(EpochOpened { n, reason, version, cost: None, segments, config, price, max_output })
+}
+
+/// The `epoch/opened` that a cut of the history alone needs: header and configuration are those of the open epoch, and
+/// so is the version that composed them. Nothing when that header is not the one that the log describes.
+pub(crate) fn kept(agent: &Agent, epoch: &Epoch, reason: EpochReason) -> Result<Option<EpochOpened>> {
+    if request::broken_header(epoch).is_some() {
+        return Ok(None);
+    }
+    let config = epoch.config.clone();
+    let mut route = agent.route(&config.route)?.clone();
+    route.model.clone_from(&config.model);
+    let Header { tools, system, preface } = epoch.header.clone();
+    let mut segments: Vec<Segment> = tools.iter().filter_map(tool_segment).collect();
+    segments.extend(system.into_iter().map(|block| segment(Zone::System, &block.name, block.text)));
+    segments.extend(preface.into_iter().map(preface_segment));
+    let (max_output, price) = (max_output(&config), route.price());
+    let (n, version) = (epoch.n + 1, epoch.version.clone());
+    Ok(Some(EpochOpened { n, reason, version, cost: None, segments, config, price, max_output }))
+}
+
+/// The most tokens that one answer can have.
+fn max_output(config: &Config) -> Option<u64> {
+    let most = || stele_provider::model(&config.model).and_then(|model| model.max_output);
+    config.parameters.max_output_tokens.or_else(most)
 }
 
 fn segment(zone: Zone, name: &str, text: String) -> Segment {
@@ -63,10 +88,14 @@ fn tools(agent: &Agent) -> Vec<Segment> {
                 description: tidy(&spec.description),
                 parameters: spec.parameters.clone(),
             };
-            // A schema is JSON already: this cannot fail.
-            serde_json::to_string(&schema).ok().map(|text| segment(Zone::Tools, &spec.name, text))
+            tool_segment(&schema)
         })
         .collect()
+}
+
+fn tool_segment(schema: &ToolSchema) -> Option<Segment> {
+    // A schema is JSON already: this cannot fail.
+    serde_json::to_string(schema).ok().map(|text| segment(Zone::Tools, &schema.name, text))
 }
 
 fn system(agent: &Agent) -> Vec<Segment> {

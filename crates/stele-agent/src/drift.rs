@@ -1,12 +1,12 @@
 //! What differs between the open epoch and what would be composed now, and what it costs to leave the epoch.
 //!
 //! A resume keeps the header of the log where it can. What the configuration changed is taken at once; what another
-//! release changed waits for the next cut, as long as every tool that the log offers is there and the provider's cache
-//! still lives.
+//! release changed waits for the next cut, as long as every tool that the log offers is there and it costs something.
+//! A cut of the history takes nothing else by itself: what differs has a reason and a price of its own.
 
 use stele_core::{
-    By, Config, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, Record, SegmentDigest, Sent, State,
-    Wire, Zone,
+    By, Config, Epoch, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, Record, SegmentDigest, Sent,
+    State, Wire, Zone,
 };
 
 use crate::driver::Driver;
@@ -27,15 +27,15 @@ pub struct Drift {
     pub cost: EpochCost,
 }
 
-/// When a header that differs is taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When what differs is taken: of several differences the greatest of these holds for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Taken {
+    /// When an epoch opens for another reason.
+    AtTheNextCut,
     /// With the next request; the open epoch can be kept instead.
     Now,
     /// With the next request: the open epoch cannot be kept.
     NowOfNecessity,
-    /// When an epoch opens for another reason.
-    AtTheNextCut,
 }
 
 /// Whether the folded header is the one that the log describes.
@@ -60,7 +60,7 @@ impl Driver {
     }
 
     /// What the next request opens an epoch for and what that costs; nothing when it opens none, and nothing for a
-    /// session's first epoch, for a turn that was taken back, or for what a provider refused.
+    /// session's first epoch, or for a turn that was taken back or what a provider refused, when that is all.
     ///
     /// # Errors
     /// The route is not configured, or cannot express the configuration.
@@ -75,7 +75,7 @@ impl Driver {
             _ => Taken::NowOfNecessity,
         };
         let opened = self.composed(self.state(), reason.clone())?;
-        let cost = self.price_of(self.state(), &opened, None)?.0;
+        let cost = self.price_beside_cut(self.state(), &opened)?;
         Ok(Some(Drift { reason, taken, cost }))
     }
 
@@ -91,7 +91,7 @@ impl Driver {
             return Ok(EpochCost::default());
         }
         let opened = self.composed(&state, EpochReason::ModelChanged)?;
-        Ok(self.price_of(&state, &opened, None)?.0)
+        self.price_beside_cut(&state, &opened)
     }
 
     /// Keeps the open epoch, where it can be kept: what differs is taken at the next cut.
@@ -118,31 +118,35 @@ impl Driver {
 
     fn find_drift(&self, how: Opened) -> Result<Option<Drift>> {
         let Some(epoch) = self.state().epoch() else { return Ok(None) };
+        let state = self.state();
         // Another model, or a route that leads elsewhere, opens an epoch by itself; a route that is gone is an error
         // once it is needed.
-        if self.state().next_epoch().is_some_and(|reason| Some(&reason) != self.state().epoch_due()) {
-            return Ok(None);
+        match state.next_epoch() {
+            None | Some(EpochReason::Undo | EpochReason::Repair) => {}
+            Some(reason) if Some(&reason) == state.epoch_due() => {}
+            Some(_) => return Ok(None),
         }
-        let Ok(opened) = self.composed(self.state(), EpochReason::Initial) else { return Ok(None) };
-        let same_release = epoch.version == opened.version;
-        let lifetime = rules(&epoch.config).lifetime(epoch.config.cache.ttl == stele_core::CacheTtl::Hour);
-        let last = epoch.sent.as_ref().or(epoch.before.as_ref());
-        let idle = last.and_then(|sent| u64::try_from(self.agent.now().0 - sent.at.0).ok());
-        let expired = last.is_none() || idle.zip(lifetime).is_some_and(|(idle, lifetime)| idle > lifetime);
-        let found = configured(&epoch.config, &opened.config).or_else(|| {
-            let (reason, accepted) = header(&epoch.header, &epoch.segments, &opened)?;
-            let taken = match (same_release, accepted) {
-                (true, _) => Taken::Now,
-                (false, false) => Taken::NowOfNecessity,
-                (false, true) if expired => Taken::Now,
-                (false, true) => Taken::AtTheNextCut,
-            };
-            Some((reason, taken))
-        });
-        let Some((reason, taken)) = found else { return Ok(None) };
+        let Ok(opened) = self.composed(state, EpochReason::Initial) else { return Ok(None) };
+        let found = differences(epoch, &opened);
+        let Some(mut taken) = found.iter().map(|(_, taken)| *taken).max() else { return Ok(None) };
+        let Some((reason, _)) = found.into_iter().next() else { return Ok(None) };
+        let price = self.price_beside_cut(state, &opened);
+        let free = price.as_ref().is_ok_and(|cost| cost.tokens == 0);
+        if taken == Taken::AtTheNextCut && (free || state.cut_since().is_some()) {
+            taken = Taken::Now;
+        }
         let reason = if how == Opened::Forked && taken != Taken::AtTheNextCut { EpochReason::Forked } else { reason };
-        let cost = self.price_of(self.state(), &opened, None).map(|(cost, ..)| cost).unwrap_or_default();
-        Ok(Some(Drift { reason, taken, cost }))
+        Ok(Some(Drift { reason, taken, cost: price.unwrap_or_default() }))
+    }
+
+    /// What waits for a cut is taken with one that was just made.
+    pub(crate) fn follow_cut(&mut self, by: By) -> Result<()> {
+        let cut = self.state().cut_since().is_some();
+        let waits = |drift: &&mut Drift| cut && drift.taken == Taken::AtTheNextCut;
+        let Some(drift) = self.drift.as_mut().filter(waits) else { return Ok(()) };
+        drift.taken = Taken::Now;
+        let reason = Some(drift.reason.clone());
+        self.append(EpochDue { reason, by })
     }
 
     /// Compares the header that was folded with what the log says of it. A header that is not the one described would
@@ -164,12 +168,35 @@ impl Driver {
         Ok(Compared::Differs)
     }
 
+    /// The `epoch/opened` that is owed, without its cost. A cut of the history takes nothing of today but the prices.
     pub(crate) fn composed(&self, state: &State, reason: EpochReason) -> Result<EpochOpened> {
+        let epoch = state.epoch();
+        let reason = match (reason, epoch) {
+            (reason @ (EpochReason::Undo | EpochReason::Repair), Some(epoch)) => {
+                match compose::kept(&self.agent, epoch, reason)? {
+                    Some(opened) => return Ok(opened),
+                    None => EpochReason::Restored,
+                }
+            }
+            (reason, _) => reason,
+        };
         let reading = self.agent.options.ledger.read();
         if let Some(error) = &reading.trouble {
             self.warn_of(error);
         }
         compose::epoch(&self.agent, state, self.lineage(), self.folder(), &reading.ledger, reason)
+    }
+
+    /// What it costs to take another header or configuration, beside what a cut of the history costs anyway.
+    fn price_beside_cut(&self, state: &State, opened: &EpochOpened) -> Result<EpochCost> {
+        let whole = self.price_of(state, opened, None)?.0;
+        let Some(epoch) = state.epoch().filter(|_| state.cut_since().is_some()) else { return Ok(whole) };
+        let Some(kept) = compose::kept(&self.agent, epoch, EpochReason::Undo)? else { return Ok(whole) };
+        let anyway = self.price_of(state, &EpochOpened { price: opened.price, ..kept }, None)?.0;
+        Ok(EpochCost {
+            tokens: whole.tokens.saturating_sub(anyway.tokens),
+            money: whole.money.zip(anyway.money).map(|(whole, anyway)| Micros(whole.0.saturating_sub(anyway.0))),
+        })
     }
 
     /// What an epoch would cost, with the encoder of its first request and the one of the last request before, as far
@@ -198,57 +225,85 @@ impl Driver {
     }
 }
 
-/// What the configuration says differently about everything but tools and system. Facts about a dialect come with the
-/// release and wait for the next cut.
-fn configured(old: &Config, new: &Config) -> Option<(EpochReason, Taken)> {
+/// All that differs, and when each is taken: what costs most of the prompt comes first. What only another release
+/// changed waits for a cut.
+fn differences(epoch: &Epoch, opened: &EpochOpened) -> Vec<(EpochReason, Taken)> {
+    let (old, new) = (&epoch.config, &opened.config);
     let drift = |what: &str| EpochReason::ResumeDrift { what: what.to_owned() };
-    if (&old.encoder, old.derive_rev) != (&new.encoder, new.derive_rev) {
-        return Some((EpochReason::Encoder, Taken::NowOfNecessity));
-    }
-    if old.parameters != new.parameters {
-        return Some((EpochReason::ParametersChanged, Taken::Now));
-    }
-    if (old.cache.marks, old.cache.ttl) != (new.cache.marks, new.cache.ttl) {
-        return Some((drift("cache"), Taken::Now));
-    }
-    if old.headers != new.headers {
-        return Some((drift("headers"), Taken::Now));
-    }
+    let waits = if epoch.version == opened.version { Taken::Now } else { Taken::AtTheNextCut };
+    let segments: Vec<SegmentDigest> = opened.segments.iter().map(stele_core::Segment::digest).collect();
+    let encoder = (&old.encoder, old.derive_rev) != (&new.encoder, new.derive_rev);
+    let tools = other_tools(&epoch.header, &epoch.segments, &segments, opened);
+    let system = other_system(&epoch.segments, &segments);
     // A model that takes images after all sees them from the next cut on; one that takes none must not be sent any.
-    let taken = if new.images.is_noted() { Taken::Now } else { Taken::AtTheNextCut };
-    (old.images != new.images).then(|| (drift("images"), taken))
+    let images = if new.images.is_noted() { Taken::Now } else { Taken::AtTheNextCut };
+    let cache = (old.cache.marks, old.cache.ttl) != (new.cache.marks, new.cache.ttl);
+    [
+        encoder.then_some((EpochReason::Encoder, Taken::NowOfNecessity)),
+        tools.map(|(reason, offered)| match offered {
+            Offered::Differently => (reason, waits),
+            // The same release has the tool still: it is only not offered any more.
+            Offered::NoMore if waits == Taken::Now => (reason, Taken::Now),
+            Offered::NoMore => (reason, Taken::NowOfNecessity),
+        }),
+        system.map(|reason| (reason, waits)),
+        (old.parameters != new.parameters).then_some((EpochReason::ParametersChanged, Taken::Now)),
+        (old.images != new.images).then(|| (drift("images"), images)),
+        cache.then(|| (drift("cache"), Taken::Now)),
+        (old.headers != new.headers).then(|| (drift("headers"), Taken::Now)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-/// How tools and system differ, and whether this build still accepts every tool that the log offers.
-fn header(logged: &Header, segments: &[SegmentDigest], opened: &EpochOpened) -> Option<(EpochReason, bool)> {
-    let new: Vec<SegmentDigest> = opened.segments.iter().map(stele_core::Segment::digest).collect();
-    let of = |segments: &[SegmentDigest], zone: Zone| -> Vec<SegmentDigest> {
-        segments.iter().filter(|segment| segment.zone == zone).cloned().collect()
-    };
-    let (old_tools, new_tools) = (of(segments, Zone::Tools), of(&new, Zone::Tools));
-    if old_tools != new_tools {
-        let named = |tools: &[SegmentDigest], name: &str| tools.iter().find(|tool| tool.name == name).cloned();
-        let missing = |from: &[SegmentDigest], among: &[SegmentDigest]| -> Vec<String> {
-            from.iter().filter(|tool| named(among, &tool.name).is_none()).map(|tool| tool.name.clone()).collect()
-        };
-        let (added, removed) = (missing(&new_tools, &old_tools), missing(&old_tools, &new_tools));
-        let changed: Vec<String> = old_tools
-            .iter()
-            .filter(|tool| named(&new_tools, &tool.name).is_some_and(|new| new != **tool))
-            .map(|tool| tool.name.clone())
-            .collect();
-        let accepted = removed.is_empty() && changed.iter().all(|name| takes_the_same(logged, opened, name));
-        return Some((EpochReason::ToolsChanged { added, removed, changed }, accepted));
+/// Whether this build still takes every call that the log's tools allow.
+enum Offered {
+    Differently,
+    NoMore,
+}
+
+fn of(segments: &[SegmentDigest], zone: Zone) -> Vec<&SegmentDigest> {
+    segments.iter().filter(|segment| segment.zone == zone).collect()
+}
+
+/// How the tools differ.
+fn other_tools(
+    logged: &Header,
+    old: &[SegmentDigest],
+    new: &[SegmentDigest],
+    opened: &EpochOpened,
+) -> Option<(EpochReason, Offered)> {
+    let (old, new) = (of(old, Zone::Tools), of(new, Zone::Tools));
+    if old == new {
+        return None;
     }
-    let (old, new) = (of(segments, Zone::System), of(&new, Zone::System));
-    let differs = |from: &[SegmentDigest], among: &[SegmentDigest]| -> Vec<String> {
+    let named = |tools: &[&SegmentDigest], name: &str| tools.iter().find(|tool| tool.name == name).copied().cloned();
+    let missing = |from: &[&SegmentDigest], among: &[&SegmentDigest]| -> Vec<String> {
+        from.iter().filter(|tool| named(among, &tool.name).is_none()).map(|tool| tool.name.clone()).collect()
+    };
+    let (added, removed) = (missing(&new, &old), missing(&old, &new));
+    let changed: Vec<String> = old
+        .iter()
+        .filter(|tool| named(&new, &tool.name).is_some_and(|new| new != ***tool))
+        .map(|tool| tool.name.clone())
+        .collect();
+    let accepted = removed.is_empty() && changed.iter().all(|name| takes_the_same(logged, opened, name));
+    let offered = if accepted { Offered::Differently } else { Offered::NoMore };
+    Some((EpochReason::ToolsChanged { added, removed, changed }, offered))
+}
+
+/// How the system text differs.
+fn other_system(old: &[SegmentDigest], new: &[SegmentDigest]) -> Option<EpochReason> {
+    let (old, new) = (of(old, Zone::System), of(new, Zone::System));
+    let differs = |from: &[&SegmentDigest], among: &[&SegmentDigest]| -> Vec<String> {
         from.iter().filter(|section| !among.contains(section)).map(|section| section.name.clone()).collect()
     };
     let mut sections = differs(&old, &new);
     sections.extend(differs(&new, &old));
     sections.sort();
     sections.dedup();
-    (old != new).then_some((EpochReason::SystemChanged { sections }, true))
+    (old != new).then_some(EpochReason::SystemChanged { sections })
 }
 
 /// True when a tool's arguments are what the log says: only its description is another one.

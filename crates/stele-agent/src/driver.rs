@@ -518,8 +518,11 @@ impl Driver {
             self.earlier = earlier;
             self.encoded = Some(encoded);
         }
+        // A cut of the history takes nothing of what differs.
+        if !matches!(opened.reason, EpochReason::Undo | EpochReason::Repair) {
+            self.drift = None;
+        }
         self.append(opened)?;
-        self.drift = None;
         request::update(&mut self.encoded, &self.state)
     }
 

@@ -78,7 +78,7 @@ impl Driver {
         let cut = self.state().undo_cut();
         self.append(UndoApplied {
             turn: last.turn,
-            by,
+            by: by.clone(),
             files: plan.logged(),
             left: plan.left.clone(),
             not_covered: last.not_covered.clone(),
@@ -86,6 +86,7 @@ impl Driver {
         if let Some(cut) = cut {
             self.append(cut)?;
         }
+        self.follow_cut(by)?;
         self.restore_todo(&last.todo)?;
         self.follow_cwd()?;
         self.commit()?;
@@ -107,10 +108,11 @@ impl Driver {
         plan.carry_out()?;
         let files = plan.files();
         let (turn, cut) = (undone.changes.turn, self.state().redo_cut());
-        self.append(RedoApplied { turn, by, files: plan.logged(), left: plan.left.clone() })?;
+        self.append(RedoApplied { turn, by: by.clone(), files: plan.logged(), left: plan.left.clone() })?;
         if let Some(cut) = cut {
             self.append(cut)?;
         }
+        self.follow_cut(by)?;
         self.restore_todo(&undone.todo)?;
         self.follow_cwd()?;
         self.commit()?;

@@ -167,21 +167,22 @@ pub(crate) fn epoch_reason(state: &State) -> Option<EpochReason> {
     if state.due == Some(EpochReason::Restored) {
         return Some(EpochReason::Restored);
     }
-    match state.cut {
-        Some(CutReason::Undo | CutReason::Redo) => return Some(EpochReason::Undo),
-        Some(CutReason::Repair) => return Some(EpochReason::Repair),
-        None => {}
+    if let Some(chosen) = &state.model {
+        let config = &epoch.config;
+        if (&chosen.route, &chosen.model) != (&config.route, &config.model) {
+            return Some(EpochReason::ModelChanged);
+        }
+        let drift = [("wire", chosen.wire != config.wire), ("base_url", chosen.base_url != config.base_url)];
+        if let Some((what, _)) = drift.into_iter().find(|(_, differs)| *differs) {
+            return Some(EpochReason::ResumeDrift { what: what.to_owned() });
+        }
     }
-    let chosen = state.model.as_ref()?;
-    let config = &epoch.config;
-    if (&chosen.route, &chosen.model) != (&config.route, &config.model) {
-        return Some(EpochReason::ModelChanged);
-    }
-    let drift = [("wire", chosen.wire != config.wire), ("base_url", chosen.base_url != config.base_url)];
-    match drift.into_iter().find(|(_, differs)| *differs) {
-        Some((what, _)) => Some(EpochReason::ResumeDrift { what: what.to_owned() }),
-        None => state.due.clone(),
-    }
+    // A cut that comes together with other tools or another configuration is the lesser of the two.
+    let cut = state.cut.map(|cut| match cut {
+        CutReason::Undo | CutReason::Redo => EpochReason::Undo,
+        CutReason::Repair => EpochReason::Repair,
+    });
+    state.due.clone().or(cut)
 }
 
 /// Why the open step's request cannot be built under the open epoch; other reasons wait for the next step.

@@ -544,7 +544,10 @@ impl State {
         let header_bytes = opened.segments.iter().map(|segment| segment.text.len() as u64).sum();
         let before = self.epoch.take().and_then(|epoch| epoch.sent.or(epoch.before));
         self.cut = None;
-        self.due = None;
+        // A repair takes nothing but the cut.
+        if opened.reason != EpochReason::Repair {
+            self.due = None;
+        }
         self.epoch = Some(Epoch {
             n: opened.n,
             reason: opened.reason.clone(),
@@ -681,6 +684,12 @@ impl State {
     #[must_use]
     pub fn epoch_due(&self) -> Option<&EpochReason> {
         self.due.as_ref()
+    }
+
+    /// Why the history was cut, until an epoch opens.
+    #[must_use]
+    pub fn cut_since(&self) -> Option<CutReason> {
+        self.cut
     }
 
     /// The open turn.

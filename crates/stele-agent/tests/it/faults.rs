@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 use stele_agent::{Command, Notice, OpenPolicy, Until};
 use stele_core::limits::{LimitKind, TurnLimits};
-use stele_core::{By, EndReason, Event, Source, Stop, Verdict, Wire};
+use stele_core::{By, EndReason, Event, Micros, Price, Source, Stop, Verdict, Wire};
 use stele_testkit::{Behaviour, Cut, Fault, FaultKind, Say, Script};
 use tokio::sync::mpsc;
 
-use crate::stage::{Stage, ask, bash, events, prompt};
+use crate::stage::{Stage, ask, bash, events, idle, prompt};
 
 #[tokio::test]
 async fn what_passes_is_tried_again_with_the_same_bytes() {
@@ -50,6 +50,45 @@ async fn what_does_not_pass_ends_the_turn_with_the_servers_words_and_the_session
     assert!(message.contains("bad key 4711"), "{message}");
     assert_eq!(stage.requests().len(), 1, "a refused key is not tried again");
     assert_eq!(ask(&mut driver, "again").await, EndReason::Completed);
+}
+
+#[tokio::test]
+async fn a_limit_of_cost_holds_for_every_try_of_a_request() {
+    let busy = || FaultKind::ErrorEvent { at: Cut::Events(3), status: 529, message: "busy".into() };
+    let broken = || FaultKind::Truncate { at: Cut::Events(3) };
+    for (wire, fault, limit) in [
+        // This wire reports the input at the beginning of the stream.
+        (Wire::AnthropicMessages, busy(), "limit"),
+        (Wire::OpenaiChat, busy(), "limit.unpriced"),
+        (Wire::OpenaiChat, broken(), "limit.unpriced"),
+    ] {
+        let script = Script::new([Say::text("One."), Say::text("A long answer."), Say::text("Whole.")]);
+        let mut stage = Stage::new(wire, Behaviour::in_order(script).fault(Fault::at(1, 1..=1, fault)));
+        let input = Some(100_000_000);
+        let (cache_read, cache_write_5m) = (input, input);
+        let price = Price { input, cache_read, cache_write_5m, output: Some(1_000_000), ..Price::default() };
+        stage.price = Some(price);
+        stage.parameters.max_output_tokens = Some(500);
+        let mut driver = stage.create();
+        assert_eq!(ask(&mut driver, "go").await, EndReason::Completed, "{wire}");
+        let state = driver.state();
+        let (spent, next) = (state.cost().unwrap(), price.at_most(state.prompt_bytes() / 2, 500).unwrap());
+        let mut notices = driver.subscribe();
+        // Room for one request and not for two.
+        let limits = TurnLimits { cost: Some(Micros(spent.0 + next.0 * 6 / 5)), ..TurnLimits::default() };
+        driver.command(Command::Prompt { text: "on".into(), source: Source::Person, limits }).unwrap();
+        match idle(&mut driver).await {
+            EndReason::Limit(reached) => assert_eq!((limit, reached.which), ("limit", LimitKind::Cost), "{wire}"),
+            EndReason::Failed { code, message } => {
+                assert_eq!(code, limit, "{wire}");
+                assert!(message.contains("the last request had failed: "), "{wire}: {message}");
+            }
+            other => panic!("{wire}: {other:?}"),
+        }
+        assert_eq!(stage.requests().len(), 2, "{wire}");
+        assert!(!events(&mut notices).iter().any(|event| matches!(event, Event::RequestRetried(_))), "{wire}");
+        assert_eq!(ask(&mut driver, "without a limit").await, EndReason::Completed, "{wire}");
+    }
 }
 
 #[tokio::test]

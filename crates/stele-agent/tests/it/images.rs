@@ -1,7 +1,7 @@
 //! Images that a tool shows: sent, remembered, and left out where they are not taken.
 
 use serde_json::json;
-use stele_agent::{OpenPolicy, verify};
+use stele_agent::{OpenPolicy, Taken, verify};
 use stele_core::{CutReason, EndReason, EpochReason, Event, ImageInput, Wire};
 use stele_testkit::{Behaviour, Fault, FaultKind, Say, Script};
 
@@ -132,4 +132,31 @@ async fn a_provider_that_goes_on_refusing_ends_the_turn_and_not_the_session() {
     assert!(matches!(&end, EndReason::Failed { code, .. } if code == "provider.invalid_request"), "{end:?}");
     assert_eq!(stage.requests().len(), 3, "it is tried again once");
     assert_eq!(ask(&mut driver, "go on").await, EndReason::Completed);
+}
+
+#[tokio::test]
+async fn a_repair_takes_nothing_else_that_differs() {
+    let body = json!({"error": {"type": "invalid_request_error", "message": "Invalid image_url"}}).to_string();
+    let refusal = FaultKind::Status { status: 400, headers: Vec::new(), body: Some(body) };
+    // The last request of the first turn is refused for its images.
+    let behaviour = Behaviour::from(looks()).fault(Fault::at(3, 1..=1, refusal));
+    let mut stage = Stage::new(Wire::OpenaiChat, behaviour);
+    stage.images = Some(true);
+    draw(&stage);
+    let mut driver = stage.create();
+    assert_eq!(ask(&mut driver, "look").await, EndReason::Completed);
+    let session = driver.session().clone();
+    drop(driver);
+    let mut driver = stage.open_with(&session, |options| {
+        options.version = "9.9.9".into();
+        options.persona = Some("Newer text.".into());
+    });
+    assert_eq!(driver.drift().unwrap().taken, Taken::AtTheNextCut);
+    assert_eq!(ask(&mut driver, "again").await, EndReason::Completed);
+    let epoch = driver.state().epoch().unwrap();
+    assert_eq!((&epoch.reason, epoch.version.as_str()), (&EpochReason::Repair, "0.0.0-test"));
+    assert!(!String::from_utf8_lossy(&stage.requests().pop().unwrap().body).contains("Newer text."));
+    assert_eq!(driver.drift().unwrap().taken, Taken::AtTheNextCut, "it waits still");
+    drop(driver);
+    assert!(verify(&stage.store(), &session).unwrap().is_clean());
 }

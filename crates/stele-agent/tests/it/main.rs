@@ -1,6 +1,7 @@
 //! The driver against the scripted server: real tools, real files, a real database.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod drift;
 mod epochs;
 mod faults;
 mod flow;

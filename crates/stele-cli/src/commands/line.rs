@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 
-use stele_agent::{Agent, Approvals, ChangedSince, Command, OpenPolicy};
+use stele_agent::{Agent, Approvals, ChangedSince, Command, OpenPolicy, Taken};
 use stele_core::limits::TurnLimits;
 use stele_core::{By, Config, EpochReason, Mode, Source};
 use stele_store::Filter;
@@ -303,8 +303,8 @@ impl Line<'_> {
             ("mode", argument) => self.mode(argument)?,
             ("cost", _) => self.cost(),
             ("cache", _) => self.cache()?,
-            ("undo", argument) => self.restore(Way::Undo, argument)?,
-            ("redo", argument) => self.restore(Way::Redo, argument)?,
+            ("undo", argument) => self.restore(Way::Undo, argument).await?,
+            ("redo", argument) => self.restore(Way::Redo, argument).await?,
             ("changes", _) => {
                 let lines = undo::changes(self.conversation.driver.state(), self.setup.look.stderr()).join("\n");
                 self.say(&lines);
@@ -378,8 +378,9 @@ impl Line<'_> {
         Ok(())
     }
 
-    /// Takes a turn back or does it again. Where somebody changed a file since, it asks first.
-    fn restore(&mut self, way: Way, choice: Option<&str>) -> Result<()> {
+    /// Takes a turn back or does it again. Where somebody changed a file since, it asks first. What waited for a new
+    /// cache prefix is taken with the one that this begins, and has a price of its own.
+    async fn restore(&mut self, way: Way, choice: Option<&str>) -> Result<()> {
         let changed_since = match choice {
             None | Some("leave") => ChangedSince::Leave,
             Some("overwrite") => ChangedSince::Overwrite,
@@ -402,11 +403,12 @@ impl Line<'_> {
             self.say(&lines.join("\n"));
             return Ok(());
         }
+        let waited = self.conversation.driver.drift().is_some_and(|drift| drift.taken == Taken::AtTheNextCut);
         let restored = way.carry_out(&mut self.conversation.driver, changed_since)?;
         let mut lines = undo::lines(way, &restored, folder, style);
         lines.push(style.dim("the next request begins a new cache prefix"));
         self.say(&lines.join("\n"));
-        Ok(())
+        if waited { self.settle().await } else { Ok(()) }
     }
 
     fn cost(&mut self) {

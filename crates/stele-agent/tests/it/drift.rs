@@ -1,0 +1,234 @@
+//! What differs from the log when a session is resumed: all of it is found, priced and named.
+
+use stele_agent::{AgentOptions, ChangedSince, Command, Driver, Taken};
+use stele_core::{By, CacheTtl, EndReason, EpochReason, Price, SessionId, Wire};
+use stele_testkit::{Say, Script};
+
+use crate::epochs::{assert_clean, epochs, left, records, resumed, without_patch};
+use crate::stage::{Stage, ask};
+
+const PRICE: Price = Price {
+    input: Some(10_000_000),
+    output: Some(50_000_000),
+    cache_read: Some(1_000_000),
+    cache_write: None,
+    cache_write_5m: None,
+    cache_write_1h: None,
+    long: None,
+};
+
+fn another_persona(options: &mut AgentOptions) {
+    options.routes[0].own_price = Some(PRICE);
+    options.persona = Some("Answer in verse.".into());
+}
+
+fn system_changed() -> EpochReason {
+    EpochReason::SystemChanged { sections: vec!["persona".into()] }
+}
+
+fn undo(driver: &mut Driver) {
+    driver.command(Command::Undo { by: By::person("test"), changed_since: ChangedSince::Leave }).unwrap();
+}
+
+fn keep(driver: &mut Driver) {
+    driver.command(Command::KeepEpoch { by: By::person("test") }).unwrap();
+}
+
+fn reasons(stage: &Stage, session: &SessionId) -> Vec<EpochReason> {
+    epochs(stage, session).into_iter().map(|opened| opened.reason).collect()
+}
+
+fn last_body(stage: &Stage) -> String {
+    String::from_utf8(stage.requests().pop().unwrap().body.to_vec()).unwrap()
+}
+
+/// A session of two turns whose second one another process has taken back.
+async fn taken_back(wire: Wire) -> (Stage, SessionId) {
+    let (stage, session) = left(wire).await;
+    let mut driver = resumed(&stage, &session, |_| {}).await;
+    undo(&mut driver);
+    (stage, session)
+}
+
+#[tokio::test]
+async fn an_undo_alone_keeps_header_and_configuration_and_asks_nothing() {
+    for wire in Wire::ALL {
+        let (stage, session) = taken_back(wire).await;
+        let driver = stage.open_with(&session, |_| {});
+        assert!(driver.drift().is_none() && driver.next_cut().unwrap().is_none(), "{wire}");
+        drop(driver);
+        let driver = resumed(&stage, &session, |_| {}).await;
+        let epochs = epochs(&stage, &session);
+        assert_eq!(reasons(&stage, &session), [EpochReason::Initial, EpochReason::Undo], "{wire}");
+        assert_eq!(epochs[0].segments, epochs[1].segments, "{wire}");
+        assert_eq!(epochs[0].config, epochs[1].config, "{wire}");
+        assert_clean(&stage, driver);
+    }
+}
+
+#[tokio::test]
+async fn what_the_configuration_changed_has_a_price_of_its_own_after_an_undo() {
+    for wire in Wire::ALL {
+        let (stage, session) = taken_back(wire).await;
+        let mut driver = stage.open_with(&session, another_persona);
+        let drift = driver.drift().unwrap().clone();
+        assert_eq!((&drift.reason, drift.taken), (&system_changed(), Taken::Now), "{wire}");
+        assert_eq!(driver.next_cut().unwrap().as_ref(), Some(&drift), "{wire}");
+        assert!(drift.cost.tokens > 100 && drift.cost.money.is_some_and(|money| money.0 > 900), "{wire}: {drift:?}");
+        assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
+        assert_eq!(reasons(&stage, &session), [EpochReason::Initial, system_changed()], "{wire}");
+        // The epoch's own price is that of both.
+        let whole = epochs(&stage, &session).pop().unwrap().cost.unwrap();
+        assert!(whole.tokens >= drift.cost.tokens, "{wire}: {whole:?} {drift:?}");
+        assert!(last_body(&stage).contains("in verse"), "{wire}");
+        assert_clean(&stage, driver);
+    }
+}
+
+#[tokio::test]
+async fn what_is_declined_after_an_undo_is_not_taken_with_it() {
+    let (stage, session) = taken_back(Wire::AnthropicMessages).await;
+    let mut driver = stage.open_with(&session, |options| {
+        another_persona(options);
+        options.routes[0].parameters.effort = Some("low".into());
+        without_patch(options);
+    });
+    assert!(driver.next_cut().unwrap().is_some());
+    keep(&mut driver);
+    assert!(driver.next_cut().unwrap().is_none());
+    assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
+    let opened = epochs(&stage, &session);
+    assert_eq!(reasons(&stage, &session), [EpochReason::Initial, EpochReason::Undo]);
+    assert_eq!((&opened[0].segments, &opened[0].config), (&opened[1].segments, &opened[1].config));
+    // It waits for the next one still, and has its price again.
+    assert_eq!(driver.drift().unwrap().taken, Taken::AtTheNextCut);
+    undo(&mut driver);
+    let cut = driver.next_cut().unwrap().unwrap();
+    assert!(matches!(cut.reason, EpochReason::ToolsChanged { .. }) && cut.taken == Taken::Now, "{cut:?}");
+    assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
+    assert!(last_body(&stage).contains("in verse"));
+    assert_clean(&stage, driver);
+}
+
+#[tokio::test]
+async fn what_another_release_changed_is_taken_with_an_undo_under_its_own_name() {
+    let newer = |options: &mut AgentOptions| {
+        options.version = "9.9.9".into();
+        another_persona(options);
+    };
+    // In one process, and in two.
+    for at_once in [true, false] {
+        let (stage, session) = left(Wire::OpenaiResponses).await;
+        let mut driver = stage.open_with(&session, newer);
+        assert_eq!(driver.drift().unwrap().taken, Taken::AtTheNextCut);
+        undo(&mut driver);
+        if !at_once {
+            drop(driver);
+            driver = stage.open_with(&session, newer);
+        }
+        let cut = driver.next_cut().unwrap().unwrap();
+        assert_eq!((&cut.reason, cut.taken), (&system_changed(), Taken::Now));
+        assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
+        assert_eq!(reasons(&stage, &session), [EpochReason::Initial, system_changed()]);
+        assert_eq!(epochs(&stage, &session).pop().unwrap().version, "9.9.9");
+        assert_clean(&stage, driver);
+    }
+}
+
+#[tokio::test]
+async fn another_model_is_what_an_epoch_opens_for_when_a_turn_was_taken_back_as_well() {
+    let (stage, session) = taken_back(Wire::OpenaiChat).await;
+    let mut driver = stage.open_with(&session, |_| {});
+    let (route, model) = ("other".to_owned(), "model-b".to_owned());
+    driver.command(Command::SetModel { route, model, by: By::person("test") }).unwrap();
+    let cut = driver.next_cut().unwrap().unwrap();
+    assert_eq!((&cut.reason, cut.taken), (&EpochReason::ModelChanged, Taken::Now));
+    assert!(cut.cost.tokens > 0);
+    assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
+    assert_eq!(reasons(&stage, &session), [EpochReason::Initial, EpochReason::ModelChanged]);
+    assert_clean(&stage, driver);
+}
+
+#[tokio::test]
+async fn what_waits_hides_nothing_that_does_not() {
+    let (stage, session) = left(Wire::AnthropicMessages).await;
+    let mut driver = stage.open_with(&session, |options| {
+        another_persona(options);
+        options.routes[0].own_images = Some(true);
+    });
+    let drift = driver.drift().unwrap();
+    assert_eq!((&drift.reason, drift.taken), (&system_changed(), Taken::Now));
+    assert!(drift.cost.tokens > 100, "{drift:?}");
+    assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
+    assert!(last_body(&stage).contains("in verse"));
+    // An epoch opened: what waited came with it.
+    assert!(!driver.state().epoch().unwrap().config.images.is_noted());
+    let due = records(&stage, &session).into_iter().filter(|record| record.event.kind() == "epoch/due").count();
+    assert_eq!(due, 1);
+    assert_clean(&stage, driver);
+}
+
+#[tokio::test]
+async fn of_several_differences_the_one_that_costs_most_is_named() {
+    let (stage, session) = left(Wire::AnthropicMessages).await;
+    let named = |change: &dyn Fn(&mut AgentOptions)| {
+        let driver = stage.open_with(&session, change);
+        driver.drift().map(|drift| (drift.reason.name(), drift.taken)).unwrap()
+    };
+    let hour = |options: &mut AgentOptions| options.routes[0].ttl = Some(CacheTtl::Hour);
+    let effort = |options: &mut AgentOptions| options.routes[0].parameters.effort = Some("low".into());
+    assert_eq!(named(&hour), ("resume_drift", Taken::Now));
+    let both = |options: &mut AgentOptions| {
+        hour(options);
+        effort(options);
+    };
+    assert_eq!(named(&both), ("parameters_changed", Taken::Now));
+    let three = |options: &mut AgentOptions| {
+        both(options);
+        another_persona(options);
+    };
+    assert_eq!(named(&three), ("system_changed", Taken::Now));
+    let four = |options: &mut AgentOptions| {
+        three(options);
+        without_patch(options);
+    };
+    assert_eq!(named(&four), ("tools_changed", Taken::Now));
+    // What cannot be kept makes all of it come at once.
+    let newer = |options: &mut AgentOptions| {
+        four(options);
+        options.version = "9.9.9".into();
+    };
+    assert_eq!(named(&newer), ("tools_changed", Taken::NowOfNecessity));
+}
+
+#[tokio::test]
+async fn images_are_taken_at_once_when_none_was_left_out() {
+    let (stage, session) = left(Wire::AnthropicMessages).await;
+    let driver = resumed(&stage, &session, |options| options.routes[0].own_images = Some(true)).await;
+    let images = EpochReason::ResumeDrift { what: "images".into() };
+    assert_eq!(reasons(&stage, &session), [EpochReason::Initial, images]);
+    assert_eq!(epochs(&stage, &session).pop().unwrap().cost.unwrap().tokens, 0);
+    assert_clean(&stage, driver);
+
+    // One that was left out stands in the middle of what is cached: it waits, at its own price.
+    let look = Say::call("read", &serde_json::json!({"path": "a.png"}));
+    let read = Say::call("read", &serde_json::json!({"path": "a.txt"}));
+    let says = [look, read, Say::text("one"), Say::text("two"), Say::text("three")];
+    let mut stage = Stage::new(Wire::AnthropicMessages, Script::new(says));
+    stage.images = Some(true);
+    crate::images::draw(&stage);
+    stage.write("a.txt", &"a line of the file\n".repeat(900));
+    let mut driver = stage.create();
+    assert_eq!(ask(&mut driver, "look").await, EndReason::Completed);
+    let session = driver.session().clone();
+    drop(driver);
+    drop(resumed(&stage, &session, |options| options.routes[0].own_images = Some(false)).await);
+    let mut driver = stage.open_with(&session, |_| {});
+    let drift = driver.drift().unwrap();
+    assert_eq!(drift.taken, Taken::AtTheNextCut);
+    let sent = driver.state().epoch().unwrap().sent.clone().unwrap();
+    assert!(drift.cost.tokens > 1_000 && drift.cost.tokens < sent.input.unwrap() - 1_000, "{drift:?} {sent:?}");
+    assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
+    assert_eq!(reasons(&stage, &session).len(), 2, "the one that left it out is open still");
+    assert_clean(&stage, driver);
+}
