@@ -75,7 +75,7 @@ pub enum TrialEnd {
     #[default]
     Complete,
     /// A request failed, so that those after it were not sent.
-    Failed(Failure),
+    Failed(Box<Failure>),
     /// Somebody stopped it.
     Stopped,
 }
@@ -177,7 +177,7 @@ impl<S: Future<Output = ()>> Run<'_, S> {
                 self.trial.lessons.push(Lesson { capability: (*field).into(), finding: Finding::Refused, says });
             }
             if kept.len() == fields.len() || failure.code != FailureCode::InvalidRequest {
-                return Err(TrialEnd::Failed(failure));
+                return Err(TrialEnd::Failed(Box::new(failure)));
             }
             config.keep_fields(&kept);
         }
