@@ -173,7 +173,8 @@ async fn limits_end_a_turn_cleanly_and_name_what_was_near() {
 
 #[tokio::test]
 async fn going_in_circles_is_noticed_and_ended() {
-    let call = || Say::call("bash", &bash("echo same"));
+    // A result without a time in it: the same each time, however busy the machine is.
+    let call = || Say::call("glob", &json!({"pattern": "nothing"}));
     let stage = Stage::new(Wire::AnthropicMessages, Script::new((0..20).map(|_| call()).collect::<Vec<_>>()));
     let mut driver = stage.create();
     let mut notices = driver.subscribe();
