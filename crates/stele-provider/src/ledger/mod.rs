@@ -70,11 +70,11 @@ impl Capability {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::CacheControl => "cache_control",
-            Self::PromptCacheKey => "prompt_cache_key",
-            Self::StreamOptions => "stream_options",
-            Self::Include => "include",
-            Self::Store => "store",
+            Self::CacheControl => OptionalField::CacheControl.name(),
+            Self::PromptCacheKey => OptionalField::PromptCacheKey.name(),
+            Self::StreamOptions => OptionalField::StreamOptions.name(),
+            Self::Include => OptionalField::Include.name(),
+            Self::Store => OptionalField::Store.name(),
             Self::Usage => "usage",
             Self::CacheRead => "usage.cache_read",
             Self::CacheWrite => "usage.cache_write",
