@@ -250,12 +250,12 @@ pub(crate) fn sweep(supervisor: Pid, mark: &str, tell: impl FnOnce(Left)) {
     let mut tell = Some(tell);
     let deadline = Instant::now() + SWEEPING;
     let number = supervisor.as_raw_nonzero().get();
-    let own = rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get());
+    let own = processes::own_session();
     let mut quiet = 0;
     while quiet < SWEEP_LOOKS {
         let rows = processes::abandoned(number, mark);
         quiet = if rows.is_empty() { quiet + 1 } else { 0 };
-        let mixed = |row: &processes::Row| row.process.group == number || row.session == own;
+        let mixed = |row: &processes::Row| row.process.group == number || Some(row.session) == own;
         processes::signal(&rows, mixed, &[Signal::KILL]);
         let late = Instant::now() >= deadline;
         if late && let Some(tell) = tell.take() {

@@ -28,6 +28,12 @@ fn table() -> Vec<Row> {
     entries.filter_map(|entry| row(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
+/// The session of this process, where the table shows it: 0 when its leader lies outside this container, a number that
+/// `getsid(2)` gives too and that no process has.
+pub(super) fn own_session() -> Option<i32> {
+    Some(row(i32::try_from(std::process::id()).ok()?)?.session)
+}
+
 /// Every living descendant of a process, parents before children.
 pub(super) fn descendants(of: Pid) -> Vec<Row> {
     beneath(table(), of.as_raw_nonzero().get())

@@ -212,7 +212,7 @@ impl Watched<'_> {
         }
         // A group lies in one session, and the sessions beneath this process' own hold only what descends from it.
         let own = rustix::process::getpid().as_raw_nonzero().get();
-        let leads = rustix::process::getsid(None).is_ok_and(|session| session.as_raw_nonzero().get() == own);
+        let leads = processes::own_session() == Some(own);
         let mixed = |row: &Row| !leads || row.process.group == own;
         // What is known already comes before the look, which takes long where many processes fork.
         let mut seen = std::mem::take(&mut self.seen);
