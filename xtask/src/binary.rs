@@ -14,6 +14,25 @@ pub enum Profile {
     Dist,
 }
 
+/// What a build has beyond the main job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Features {
+    /// Nothing.
+    Plain,
+    /// Everything.
+    Complete,
+}
+
+impl Features {
+    /// Cargo's arguments for them.
+    pub fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Plain => &[],
+            Self::Complete => &["--features", "complete"],
+        }
+    }
+}
+
 impl Profile {
     fn name(self) -> &'static str {
         match self {
@@ -27,15 +46,17 @@ impl Profile {
 pub fn find(named: Option<PathBuf>) -> Result<PathBuf> {
     match named {
         Some(path) => path.canonicalize().with_context(|| format!("there is no binary {}", path.display())),
-        None => build(Profile::Release),
+        None => build(Profile::Release, Features::Plain),
     }
 }
 
 /// Builds the binary.
-pub fn build(profile: Profile) -> Result<PathBuf> {
+pub fn build(profile: Profile, features: Features) -> Result<PathBuf> {
     let root = crate::workspace()?;
     crate::say(&format!("building stele ({})", profile.name()));
-    let status = cargo().args(["build", "--quiet", "--package", "stele-cli", "--profile", profile.name()]).status()?;
+    let mut command = cargo();
+    command.args(["build", "--quiet", "--package", "stele-cli", "--profile", profile.name()]);
+    let status = command.args(features.arguments()).status()?;
     if !status.success() {
         bail!("stele does not build");
     }

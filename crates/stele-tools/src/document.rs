@@ -11,6 +11,10 @@ use crate::file;
 
 /// Largest notebook, in bytes, that is shown as cells.
 const NOTEBOOK: u64 = 64 * 1024 * 1024;
+/// What a PDF begins with (ISO 32000-1, 7.5.2).
+pub(crate) const PDF_MAGIC: &[u8] = b"%PDF-";
+/// What it is called.
+pub(crate) const PDF: &str = "PDF document";
 /// Bytes of one output of a cell that are shown.
 const OUTPUT: usize = 4 * 1024;
 

@@ -7,6 +7,8 @@
 //! [`supervise`] is the body of a hidden subcommand of the program: every shell command runs beneath
 //! a small supervisor, so that nothing of it outlives its call or the agent unnoticed. A PDF is read there too.
 //!
+//! A build has what few need with a feature of the crate: `documents` (images and PDF), `symbols`, `web`.
+//!
 //! **Invariant:** every result passes [`sanitise::inert`] on its way out: valid text, no NUL, no
 //! escape sequence that a terminal would act on.
 
@@ -22,6 +24,7 @@ mod jobs;
 mod outline;
 mod overwrite;
 mod path;
+#[cfg(feature = "documents")]
 mod pdf;
 mod picture;
 mod preview;
@@ -46,6 +49,13 @@ use stele_core::{Future, Tool, limits};
 
 pub use preview::{Preview, PreviewOptions, preview};
 pub use supervise::supervise;
+
+/// What this build can have and whether it has it, by the names of the cargo features.
+pub const FEATURES: [(&str, bool); 3] = [
+    ("documents", cfg!(feature = "documents")),
+    ("symbols", cfg!(feature = "symbols")),
+    ("web", cfg!(feature = "web")),
+];
 
 /// Asks a person and waits for the answer; `None` when nobody can be asked or nobody answered.
 pub type Ask = Arc<dyn Fn(String) -> Future<'static, Option<String>> + Send + Sync>;
@@ -108,11 +118,12 @@ impl Offer {
 
     /// The cargo feature that a build without the tool lacks.
     fn feature(self) -> Option<&'static str> {
-        match self {
-            Self::Symbols if !cfg!(feature = "symbols") => Some("symbols"),
-            Self::WebFetch | Self::WebSearch if !cfg!(feature = "web") => Some("web"),
-            _ => None,
-        }
+        let feature = match self {
+            Self::Patch | Self::Ls => return None,
+            Self::Symbols => "symbols",
+            Self::WebFetch | Self::WebSearch => "web",
+        };
+        FEATURES.contains(&(feature, false)).then_some(feature)
     }
 
     fn tool(self, options: &Options) -> Option<Arc<dyn Tool>> {

@@ -17,14 +17,12 @@ use lopdf::{Encoding, LoadOptions, Object};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use stele_core::Hash;
 
-use crate::document::Document;
+use crate::document::{self, Document};
 use crate::error::{Error, Result};
 use crate::file;
 
 /// The first argument of [`crate::supervise`]: read a PDF from standard input.
 pub(crate) const READ: &str = "pdf";
-/// What a PDF begins with (ISO 32000-1, 7.5.2).
-pub(crate) const MAGIC: &[u8] = b"%PDF-";
 /// Largest PDF, in bytes.
 const LARGEST: u64 = 64 * 1024 * 1024;
 /// Pages that are read.
@@ -45,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// # Errors
 /// It is too large, encrypted, or no PDF.
 pub(crate) fn text(path: &Path, asked: &str, reader: Option<&[OsString]>, stop: &AtomicBool) -> Result<Document> {
-    let refused = |size, hint| Error::Binary { path: asked.to_owned(), kind: "PDF document", size, hint };
+    let refused = |size, hint| Error::Binary { path: asked.to_owned(), kind: document::PDF, size, hint };
     let (_, metadata) = file::open(path, asked)?;
     if metadata.len() > LARGEST {
         return Err(refused(metadata.len(), "; it is too large to be read here"));

@@ -1,5 +1,6 @@
 //! `stele doctor`: what is wrong here.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::net::{IpAddr, TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -69,8 +70,22 @@ fn add(findings: &mut Vec<Finding>, what: &'static str, health: Health, says: im
     findings.push(Finding { what, health, says: says.into() });
 }
 
+/// The version, and the features that the build has or lacks.
+fn version() -> String {
+    let features = |there: bool| -> Vec<&str> {
+        stele_tools::FEATURES.into_iter().filter(|(_, has)| *has == there).map(|(name, _)| name).collect()
+    };
+    let mut text = env!("CARGO_PKG_VERSION").to_owned();
+    for (word, names) in [("with", features(true)), ("without", features(false))] {
+        if !names.is_empty() {
+            let _ = write!(text, ", {word} {}", names.join(", "));
+        }
+    }
+    text
+}
+
 fn examine(setup: &Setup, wrong: Option<CommandError>, findings: &mut Vec<Finding>) -> Result<()> {
-    add(findings, "version", Health::Good, env!("CARGO_PKG_VERSION"));
+    add(findings, "version", Health::Good, version());
     let file = setup.config.home.join("config.toml");
     match wrong {
         Some(error) => add(findings, "configuration", Health::Wrong, error.to_string()),

@@ -32,7 +32,6 @@ use rustix::process::{Pid, Signal};
 use serde::{Deserialize, Serialize};
 
 use crate::overwrite::{self, OVERWRITE};
-use crate::pdf;
 
 pub(crate) use after::{Asked, BASH_ENV};
 pub(crate) use watch::{Event, Reach, watch, watch_child};
@@ -128,7 +127,8 @@ pub fn supervise(arguments: &[OsString]) -> ExitCode {
             Some(parent) => launch(parent, command),
             None => ExitCode::from(2),
         },
-        (Some(pdf::READ), [_]) => pdf::serve(),
+        #[cfg(feature = "documents")]
+        (Some(crate::pdf::READ), [_]) => crate::pdf::serve(),
         (Some(OVERWRITE), [_, _, path]) => {
             word(1).map_or(ExitCode::from(2), |len| overwrite::serve(len, Path::new(path)))
         }

@@ -1,5 +1,10 @@
 //! `read`: windows of text files, folders, notebooks, documents, images; several at once.
 
+#[cfg(feature = "documents")]
+mod documents;
+#[cfg(not(feature = "documents"))]
+mod lacking;
+
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -19,8 +24,7 @@ use crate::declare::{Declared, finish, stoppable};
 use crate::document;
 use crate::error::{Error, Result};
 use crate::path::{self, Found, Place, Roots};
-use crate::pdf;
-use crate::picture::{self, Picture};
+use crate::picture;
 use crate::window::Window;
 use crate::{Limits, Options, card, file};
 
@@ -153,6 +157,7 @@ struct Reading {
     shown: Arc<ShownFiles>,
     images: ImageInput,
     /// The program that reads a document in a process of its own.
+    #[cfg_attr(not(feature = "documents"), expect(dead_code))]
     reader: Option<Vec<OsString>>,
     stop: Arc<AtomicBool>,
 }
@@ -210,21 +215,17 @@ impl Reading {
         if let Some(name) = &found.instead {
             notes.push(format!("opened {name}, the only name that looks like the one asked for"));
         }
-        let hash = match document::kind(&found.path) {
-            _ if head.starts_with(pdf::MAGIC) => {
-                let document = pdf::text(&found.path, asked, self.reader.as_deref(), &self.stop)?;
+        let document = match document::kind(&found.path) {
+            _ if head.starts_with(document::PDF_MAGIC) => Some(self.pdf(size, &found, asked)?),
+            Some(kind) => document::text(kind, &found.path, asked)?,
+            None => None,
+        };
+        let hash = match document {
+            Some(document) => {
                 notes.push(document.note);
                 window.push(document.text.as_bytes());
                 Some(document.hash)
             }
-            Some(kind) => match document::text(kind, &found.path, asked)? {
-                Some(document) => {
-                    notes.push(document.note);
-                    window.push(document.text.as_bytes());
-                    Some(document.hash)
-                }
-                None => self.stream(&found, asked, &mut window)?,
-            },
             None => self.stream(&found, asked, &mut window)?,
         };
         window.finish();
@@ -254,37 +255,6 @@ impl Reading {
         }
         let meta = ResultMeta { read: Some(read), files: vec![seen(&found, hash)], ..ResultMeta::default() };
         Ok(ToolOutput { content, meta, ..ToolOutput::default() })
-    }
-
-    /// An image: shown where the model is sent images, else told by type, size and dimensions.
-    fn picture(&self, kind: picture::Kind, size: u64, found: &Found, asked: &str) -> Result<ToolOutput> {
-        let damaged = |hint| Error::Binary { path: asked.to_owned(), kind: kind.name(), size, hint };
-        if size > picture::LARGEST {
-            return Err(damaged("; it is too large to be shown"));
-        }
-        let bytes = file::read(&found.path, asked)?;
-        let Some(picture) = Picture::look(kind, &bytes) else { return Err(damaged("; it cannot be decoded")) };
-        let mut content = format!("{asked}: {}, {} × {} px, {size} bytes", kind.name(), picture.width, picture.height);
-        if let Some(name) = &found.instead {
-            let _ = write!(content, "; opened {name}, the only name that looks like the one asked for");
-        }
-        let mut images = Vec::new();
-        match self.images {
-            ImageInput::Noted => content.push_str("; this model is sent no images"),
-            ImageInput::Sent => match picture.fit() {
-                Ok(image) => {
-                    if (image.width, image.height) != (picture.width, picture.height) {
-                        let _ = write!(content, "; shown at {} × {} px", image.width, image.height);
-                    }
-                    images.push(image);
-                }
-                Err(why) => {
-                    let _ = write!(content, "; not shown: {why}");
-                }
-            },
-        }
-        let meta = ResultMeta { files: vec![seen(found, Some(Hash::of(&bytes)))], ..ResultMeta::default() };
-        Ok(ToolOutput { content, images, meta, ..ToolOutput::default() })
     }
 
     /// Streams a text file through the window; its hash, unless it is too large.

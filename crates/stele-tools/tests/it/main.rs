@@ -2,10 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
 mod contract;
+#[cfg(feature = "documents")]
+mod documents;
 mod edit_and_write;
 mod folder;
 mod jobs;
 mod killed;
+#[cfg(not(any(feature = "documents", feature = "symbols", feature = "web")))]
+mod lean;
 mod names;
 mod offer;
 mod patch;
@@ -16,6 +20,7 @@ mod shell;
 mod shell_stops;
 mod storm;
 mod talk;
+#[cfg(feature = "web")]
 mod web;
 
 use std::collections::BTreeMap;

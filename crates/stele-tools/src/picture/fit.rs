@@ -15,6 +15,8 @@ use image::metadata::Orientation;
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
 use stele_core::{Image, MediaType};
 
+use super::Kind;
+
 /// Longest side, in pixels, of what is sent.
 const SIDE: u32 = 2_000;
 /// Bytes of what is sent, before base64: 2 MB after it.
@@ -28,44 +30,13 @@ pub(crate) const LARGEST: u64 = 64 * 1024 * 1024;
 /// Qualities that are tried, one after the other, until the result is small enough.
 const QUALITIES: [u8; 3] = [85, 70, 50];
 
-/// A kind of image file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Png,
-    Jpeg,
-    Gif,
-    WebP,
-}
-
-impl Kind {
-    /// What a file is, by its first bytes.
-    pub(crate) fn of(head: &[u8]) -> Option<Self> {
-        match head {
-            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some(Self::Png),
-            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
-            [b'G', b'I', b'F', b'8', ..] => Some(Self::Gif),
-            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::WebP),
-            _ => None,
-        }
-    }
-
-    /// For people and the model.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Png => "PNG image",
-            Self::Jpeg => "JPEG image",
-            Self::Gif => "GIF image",
-            Self::WebP => "WebP image",
-        }
-    }
-
-    fn format(self) -> ImageFormat {
-        match self {
-            Self::Png => ImageFormat::Png,
-            Self::Jpeg => ImageFormat::Jpeg,
-            Self::Gif => ImageFormat::Gif,
-            Self::WebP => ImageFormat::WebP,
-        }
+/// What it is decoded as.
+fn format(kind: Kind) -> ImageFormat {
+    match kind {
+        Kind::Png => ImageFormat::Png,
+        Kind::Jpeg => ImageFormat::Jpeg,
+        Kind::Gif => ImageFormat::Gif,
+        Kind::WebP => ImageFormat::WebP,
     }
 }
 
@@ -129,7 +100,7 @@ impl<'a> Picture<'a> {
 }
 
 fn decoder(kind: Kind, bytes: &[u8]) -> image::ImageResult<impl ImageDecoder + '_> {
-    let mut reader = ImageReader::with_format(Cursor::new(bytes), kind.format());
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format(kind));
     let mut limits = Limits::default();
     limits.max_alloc = Some(MEMORY);
     reader.limits(limits);
