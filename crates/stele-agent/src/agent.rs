@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stele_core::{Call, CallDecision, Millis, Mode, Tool};
+use stele_core::{Call, CallDecision, Config, Failure, FailureCode, Millis, Mode, Tool};
 use stele_guard::{Layer, List, Policy, Surroundings, Workspace};
-use stele_provider::{Client, LedgerFile, Route};
+use stele_provider::{Client, LedgerFile, Route, Secret};
 use stele_store::Store;
 
 use crate::{Error, Result};
@@ -101,6 +101,13 @@ impl Agent {
             let known: Vec<&str> = self.options.routes.iter().map(|route| route.name.as_str()).collect();
             Error::UnknownRoute { name: name.to_owned(), known: known.join(", ") }
         })
+    }
+
+    /// The credential of a route, looked up anew for each request.
+    pub(crate) fn credential(&self, config: &Config) -> Result<Option<Secret>, Failure> {
+        let route =
+            self.route(&config.route).map_err(|error| Failure::new(FailureCode::NoCredential, error.to_string()))?;
+        route.credential(config)
     }
 
     pub(crate) fn now(&self) -> Millis {

@@ -81,3 +81,9 @@ impl Error {
         }
     }
 }
+
+impl From<stele_core::Failure> for Error {
+    fn from(failure: stele_core::Failure) -> Self {
+        Self::Request(failure)
+    }
+}

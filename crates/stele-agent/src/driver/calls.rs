@@ -1,0 +1,193 @@
+//! Tool calls: asked about, run, stopped, answered.
+
+use std::sync::Arc;
+
+use stele_core::{
+    Action, By, Call, CallId, CallSession, Event, FileChanged, Invocation, Text, TodoSet, ToolError, ToolErrorClass,
+    ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
+};
+use stele_guard::Workspace;
+use tokio::sync::oneshot;
+
+use super::Driver;
+use super::flight::{InFlight, Update};
+use crate::{Approvals, Result};
+
+impl Driver {
+    /// Validates a call and asks rules and mode about it.
+    pub(super) fn consult(&mut self, id: CallId, at_least: Verdict) -> Result<()> {
+        let Some(record) = self.state.call(id) else { return Ok(()) };
+        let Some(tool) = self.agent.tool(&record.name) else {
+            let message = format!("the tool {:?} is not part of this version of the program", record.name);
+            return self.append(failed(id, &ToolError::new("tool.unavailable", ToolErrorClass::Refused, message)));
+        };
+        let arguments = record.arguments.as_str();
+        let subjects = match tool.subjects(arguments) {
+            Ok(subjects) => subjects,
+            Err(error) => return self.append(failed(id, &error)),
+        };
+        let call = Call {
+            id,
+            tool: record.name.clone(),
+            subjects,
+            effects: tool.effects(),
+            parallel: tool.parallel(arguments),
+        };
+        let grants = if self.is_foreign() { &[] } else { self.state.grants() };
+        let mut decision = self.agent.permit(&call, self.state.mode(), grants, &self.workspace);
+        if decision.verdict < at_least {
+            // Where nobody can be asked, a call that goes in circles is not run.
+            let nobody = self.agent.options.approvals == Approvals::Nobody;
+            decision.verdict = if nobody { Verdict::Deny } else { at_least };
+            decision.by = "limit:repeats".to_owned();
+            decision.reason = Some("the same call was made several times with the same result".to_owned());
+            decision.always = None;
+        }
+        self.append(ToolGated {
+            call: id,
+            decision: decision.verdict,
+            by: By(decision.by),
+            reason: decision.reason,
+            always: decision.always,
+            effects: call.effects,
+            parallel: call.parallel,
+        })
+    }
+
+    pub(super) fn start(&mut self, key: String, call: CallId) -> Result<()> {
+        let Some((tool, arguments)) = self
+            .state
+            .call(call)
+            .and_then(|record| Some((Arc::clone(self.agent.tool(&record.name)?), record.arguments.shared())))
+        else {
+            return Ok(());
+        };
+        self.append(ToolStarted { call })?;
+        self.commit()?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        let updates = self.updates.0.clone();
+        self.follow_cwd()?;
+        let (cwd, workspace) = (self.cwd.clone(), self.workspace.root().to_owned());
+        let read_files = Arc::clone(self.state.read_files());
+        let shown_files = Arc::clone(self.state.shown_files());
+        let images = self.state.epoch().map(|epoch| epoch.config.images).unwrap_or_default();
+        let watch = self.watch(call);
+        let session = self.call_session();
+        let progress = {
+            let updates = updates.clone();
+            move |text: &str| {
+                let _ = updates.send(Update::Output { call, text: text.to_owned() });
+            }
+        };
+        let body = tokio::spawn(async move {
+            let cancelled = Box::pin(async move {
+                // A sender that is gone never stops anything.
+                if stopped.await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            });
+            let invocation = Invocation {
+                call,
+                arguments: &arguments,
+                cwd: &cwd,
+                workspace: &workspace,
+                session,
+                read_files,
+                shown_files,
+                images,
+                watch,
+                cancelled,
+                progress: &progress,
+            };
+            tool.run(invocation).await
+        });
+        tokio::spawn(async move {
+            let output = body.await.unwrap_or_else(|_| {
+                let message = "the tool failed inside; this is a defect of stele, and nothing is known of its effects";
+                ToolError::new("tool.panicked", ToolErrorClass::OutcomeUnknown, message).into()
+            });
+            let _ = updates.send(Update::Ran { call, output: Box::new(output) });
+        });
+        self.in_flight.insert(key, InFlight::Body(Some(stop)));
+        Ok(())
+    }
+
+    /// A command that was found to only read needs nobody to look for what it changed.
+    fn watch(&self, call: CallId) -> Watch {
+        let calls = self.state.step().map_or(&[][..], |step| &step.calls);
+        let by = calls.iter().find(|open| open.call == call).and_then(|open| open.gated_by.as_ref());
+        if by.is_some_and(|by| by.0 == stele_guard::READ_ONLY) { Watch::Nothing } else { Watch::Workspace }
+    }
+
+    fn call_session(&self) -> CallSession {
+        let updates = self.updates.0.clone();
+        let mut open = self.open.subscribe();
+        CallSession {
+            id: self.session.clone(),
+            next_job: self.state.next_job(),
+            notify: Arc::new(move |notice| {
+                let _ = updates.send(Update::Job(notice));
+            }),
+            closed: Box::pin(async move { while open.changed().await.is_ok() {} }),
+        }
+    }
+
+    /// Stops a body that runs. True when there is none here, and its result was appended instead.
+    pub(super) fn stop(&mut self, call: CallId) -> Result<bool> {
+        match self.in_flight.get_mut(&Action::Run { call }.key()) {
+            Some(InFlight::Body(stop)) => {
+                if let Some(stop) = stop.take() {
+                    let _ = stop.send(());
+                }
+                Ok(false)
+            }
+            _ => {
+                let message = "outcome_unknown: the call was interrupted; check what it did before you repeat it";
+                self.append(failed(
+                    call,
+                    &ToolError::new("tool.outcome_unknown", ToolErrorClass::OutcomeUnknown, message),
+                ))?;
+                Ok(true)
+            }
+        }
+    }
+
+    pub(super) fn ran(&mut self, call: CallId, mut output: ToolOutput) -> Result<()> {
+        for mut change in std::mem::take(&mut output.changed) {
+            // What a file was before the turn is kept once.
+            if self.state.history().knows(&change.path) {
+                change.kept = None;
+            }
+            self.append(FileChanged { call, change })?;
+        }
+        let content = output.logged_content();
+        self.append(ToolResult { call, content, images: output.images, error: output.error, meta: output.meta })?;
+        self.follow_cwd()?;
+        match output.todo {
+            Some(items) => self.append(TodoSet { items }),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes where the last command ended, as long as that folder is there.
+    pub(crate) fn follow_cwd(&mut self) -> Result<()> {
+        let chosen = self.state.cwd().filter(|cwd| cwd.starts_with(self.workspace.root()) && cwd.is_dir());
+        let cwd = chosen.unwrap_or(&self.folder).to_owned();
+        if cwd != self.cwd {
+            self.workspace = Workspace::new(self.workspace.root(), &cwd, &self.agent.options.surroundings)?;
+            self.cwd = cwd;
+        }
+        Ok(())
+    }
+}
+
+fn failed(call: CallId, error: &ToolError) -> Event {
+    ToolResult {
+        call,
+        content: Text::from(error.message.as_str()),
+        images: Vec::new(),
+        error: Some(error.clone()),
+        meta: Default::default(),
+    }
+    .into()
+}

@@ -1,0 +1,134 @@
+//! One session's log, open for writing, and the loop that goes on with it.
+
+mod answers;
+mod calls;
+mod commands;
+mod flight;
+mod log;
+mod requests;
+mod run;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use stele_core::{SessionId, State};
+use stele_guard::Workspace;
+use stele_store::Writer;
+use tokio::sync::{broadcast, mpsc, watch};
+
+use crate::drift::Drift;
+use crate::request::Encoded;
+use crate::{Agent, Logged, Notice, Result};
+use answers::Partial;
+use flight::{InFlight, Update};
+
+pub use log::search_text;
+pub use run::Until;
+
+/// One session's log, open for writing.
+pub struct Driver {
+    pub(crate) agent: Arc<Agent>,
+    session: SessionId,
+    /// The session that this one's lineage began with.
+    lineage: SessionId,
+    /// The session's own folder.
+    folder: PathBuf,
+    /// The folder in which calls run now: a command may have changed it.
+    cwd: PathBuf,
+    workspace: Workspace,
+    writer: Writer,
+    state: State,
+    /// Appended and folded, not committed yet.
+    staged: Vec<Logged>,
+    /// True when the log, or one that it continues, came from a file.
+    foreign: bool,
+    /// True once something of this session is in the store.
+    stored: bool,
+    encoded: Option<Encoded>,
+    /// The encoder of the epoch before, until the first request of the open one was sent.
+    earlier: Option<Encoded>,
+    /// The epoch whose header was compared with what the log says of it.
+    pub(crate) compared: Option<u32>,
+    /// What differs from what would be composed now, since the session was opened.
+    pub(crate) drift: Option<Drift>,
+    in_flight: BTreeMap<String, InFlight>,
+    updates: (mpsc::UnboundedSender<Update>, mpsc::UnboundedReceiver<Update>),
+    pub(crate) notices: broadcast::Sender<Notice>,
+    partial: Partial,
+    /// Dropped with the driver: jobs end when nobody holds their session any more.
+    open: watch::Sender<()>,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        agent: &Arc<Agent>,
+        session: SessionId,
+        lineage: SessionId,
+        writer: Writer,
+        state: State,
+        folder: PathBuf,
+        stored: bool,
+    ) -> Result<Self> {
+        let root = crate::instructions::repository_root(&folder);
+        let store = &agent.options.store;
+        let continued = writer.parent().is_some_and(|parent| crate::open::is_foreign(store, &parent.session));
+        let foreign = continued || crate::open::is_foreign(store, &session);
+        let mut driver = Self {
+            agent: Arc::clone(agent),
+            session,
+            lineage,
+            workspace: Workspace::new(&root, &folder, &agent.options.surroundings)?,
+            cwd: folder.clone(),
+            folder,
+            writer,
+            state,
+            staged: Vec::new(),
+            foreign,
+            stored,
+            encoded: None,
+            earlier: None,
+            compared: None,
+            drift: None,
+            in_flight: BTreeMap::new(),
+            updates: mpsc::unbounded_channel(),
+            notices: crate::open::notices(),
+            partial: Partial::default(),
+            open: watch::Sender::default(),
+        };
+        driver.follow_cwd()?;
+        Ok(driver)
+    }
+
+    pub(crate) fn lineage(&self) -> &SessionId {
+        &self.lineage
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// The state of the log, staged events included.
+    #[must_use]
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// True when the log, or one that it continues, came from a file: its grants do not count here.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.foreign
+    }
+
+    /// True once something of this session is in the store.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.stored
+    }
+}
