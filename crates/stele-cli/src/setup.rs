@@ -297,26 +297,12 @@ fn is_slip(word: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use stele_core::{Parameters, Wire};
-    use stele_provider::{KeySource, Marks};
+    use stele_core::Wire;
 
     use super::*;
 
     fn route(name: &str, model: &str) -> Route {
-        Route {
-            name: name.to_owned(),
-            wire: Wire::OpenaiChat,
-            base_url: "http://127.0.0.1:1/v1".to_owned(),
-            model: model.to_owned(),
-            key: KeySource::None,
-            headers: BTreeMap::new(),
-            parameters: Parameters::default(),
-            marks: Marks::Auto,
-            own_images: None,
-            ttl: None,
-            own_price: None,
-            prices: Default::default(),
-        }
+        Route::new(name, Wire::OpenaiChat, "http://127.0.0.1:1/v1", model)
     }
 
     #[track_caller]

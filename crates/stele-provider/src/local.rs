@@ -1,12 +1,11 @@
 //! Finds model servers on this machine. Nothing is asked unless `doctor` runs or there is no route.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
-use stele_core::{Parameters, Wire};
+use stele_core::Wire;
 
-use crate::route::{KeySource, LocalServer, Marks, Route, local_servers};
+use crate::route::{LocalServer, Route, local_servers};
 use crate::{Client, ClientSettings};
 
 /// How long a server on this machine may take to name its models.
@@ -30,20 +29,7 @@ impl Found {
     /// The route to its first model, when it has one.
     #[must_use]
     pub fn route(&self) -> Option<Route> {
-        Some(Route {
-            name: "local".to_owned(),
-            wire: Wire::OpenaiChat,
-            base_url: self.base_url.clone(),
-            model: self.models.first()?.clone(),
-            key: KeySource::None,
-            headers: BTreeMap::new(),
-            parameters: Parameters::default(),
-            marks: Marks::Auto,
-            own_images: None,
-            ttl: None,
-            own_price: None,
-            prices: Default::default(),
-        })
+        Some(Route::new("local", Wire::OpenaiChat, &self.base_url, self.models.first()?))
     }
 }
 

@@ -9,7 +9,7 @@ use stele_agent::{Agent, AgentOptions, Approvals, Clock, Command, Driver, Notice
 use stele_core::limits::TurnLimits;
 use stele_core::{By, Config, EndReason, Event, Millis, Mode, Parameters, Price, SessionId, Source, Wire};
 use stele_guard::{Policy, Surroundings};
-use stele_provider::{Client, ClientSettings, KeySource, LedgerFile, Marks, Route};
+use stele_provider::{Client, ClientSettings, LedgerFile, Route};
 use stele_store::Store;
 use stele_testkit::{Behaviour, Received, Server};
 use tempfile::TempDir;
@@ -67,18 +67,10 @@ impl Stage {
 
     pub fn route(&self, name: &str, model: &str) -> Route {
         Route {
-            name: name.to_owned(),
-            wire: self.wire,
-            base_url: self.server.base_url(self.wire),
-            model: model.to_owned(),
-            key: KeySource::None,
-            headers: Default::default(),
             parameters: self.parameters.clone(),
-            marks: Marks::Auto,
             own_images: self.images,
-            ttl: None,
             own_price: self.price,
-            prices: Default::default(),
+            ..Route::new(name, self.wire, &self.server.base_url(self.wire), model)
         }
     }
 

@@ -1,6 +1,5 @@
 //! `stele demo`: the ordinary run against a scripted model on a local port, in a small project of its own.
 
-use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use stele_agent::Approvals;
 use stele_core::limits::TurnLimits;
-use stele_core::{Event, FileAction, Mode, Parameters, SessionId, Wire};
-use stele_provider::{KeySource, Marks, Route};
+use stele_core::{Event, FileAction, Mode, SessionId, Wire};
+use stele_provider::Route;
 use stele_store::Store;
 use stele_testkit::{Behaviour, Pace, Say, Script, Server};
 
@@ -106,20 +105,7 @@ fn project() -> std::io::Result<PathBuf> {
 }
 
 fn route(server: &Server) -> Route {
-    Route {
-        name: "demo".to_owned(),
-        wire: Wire::AnthropicMessages,
-        base_url: server.base_url(Wire::AnthropicMessages),
-        model: "scripted".to_owned(),
-        key: KeySource::None,
-        headers: BTreeMap::new(),
-        parameters: Parameters::default(),
-        marks: Marks::Auto,
-        own_images: None,
-        ttl: None,
-        own_price: None,
-        prices: Default::default(),
-    }
+    Route::new("demo", Wire::AnthropicMessages, &server.base_url(Wire::AnthropicMessages), "scripted")
 }
 
 /// What the scripted model says.

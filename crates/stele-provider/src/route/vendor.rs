@@ -1,0 +1,81 @@
+//! Vendors and local servers: what is known of them is data, in `vendors.toml`.
+
+use std::sync::LazyLock;
+
+use serde::Deserialize;
+use stele_core::Wire;
+
+/// A row of `vendors.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Vendor {
+    /// Its name, which is also its route's.
+    pub name: String,
+    /// The protocol.
+    pub wire: Wire,
+    /// What its own SDK takes as the base URL.
+    pub base_url: String,
+    /// The variable that its own SDK reads another base URL from.
+    pub base_url_env: Option<String>,
+    /// The variables that may hold its key; the first that is set counts.
+    pub key_env: Vec<String>,
+    /// The model when none is named; absent when no page of its own was read that names one.
+    pub model: Option<String>,
+    /// The page the row was read from.
+    pub page: String,
+    /// The day it was read.
+    pub read: String,
+}
+
+/// A server that may run on this machine, from `vendors.toml`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalServer {
+    /// Its name, for people.
+    pub name: String,
+    /// Where it answers when nothing else was configured.
+    pub base_url: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VendorSheet {
+    vendor: Vec<Vendor>,
+    local: Vec<LocalServer>,
+}
+
+const VENDORS_TOML: &str = include_str!("../vendors.toml");
+
+// A sheet that did not parse would be empty; a test keeps that from being shipped.
+static VENDORS: LazyLock<VendorSheet> = LazyLock::new(|| toml::from_str(VENDORS_TOML).unwrap_or_default());
+
+/// The vendors whose variables are known.
+#[must_use]
+pub fn vendors() -> &'static [Vendor] {
+    &VENDORS.vendor
+}
+
+/// The servers that may run on this machine.
+#[must_use]
+pub fn local_servers() -> &'static [LocalServer] {
+    &VENDORS.local
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http;
+
+    #[test]
+    fn the_sheet_parses() {
+        let sheet: VendorSheet = toml::from_str(VENDORS_TOML).unwrap();
+        assert_eq!(sheet.vendor, vendors());
+        assert_eq!(sheet.local.len(), 4);
+        for vendor in vendors() {
+            http::check_base_url(&vendor.base_url).unwrap();
+            assert!(!vendor.key_env.is_empty(), "{}", vendor.name);
+            assert!(vendor.page.starts_with("https://"), "{}", vendor.name);
+            assert_eq!(vendor.read.len(), 10, "{}", vendor.name);
+        }
+    }
+}
