@@ -9,6 +9,7 @@ use clap::{CommandFactory, Parser};
 use crate::args::{Cli, ColorChoice, Command, Global, SessionArgs};
 use crate::commands;
 use crate::error::{CommandError, Kind, Result};
+use crate::nearest::distance;
 use crate::output;
 use crate::render::json::{self, Line};
 use crate::setup::{self, Environment, Setup};
@@ -186,21 +187,6 @@ fn nearest_command(prompt: &str) -> Option<String> {
     let command = Cli::command();
     let names = command.get_subcommands().map(|command| command.get_name().to_owned());
     names.map(|name| (distance(prompt, &name), name)).filter(|(far, _)| *far <= 2).min().map(|(_, name)| name)
-}
-
-/// Insertions, deletions and substitutions between two words.
-pub fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, left) in one.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], line + 1);
-        for (at, right) in other.iter().enumerate() {
-            let substituted = corner + usize::from(left != *right);
-            corner = row[at + 1];
-            row[at + 1] = substituted.min(row[at] + 1).min(corner + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]

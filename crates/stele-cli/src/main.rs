@@ -10,6 +10,7 @@ mod drive;
 mod error;
 mod feed;
 mod given;
+mod nearest;
 mod output;
 mod person;
 mod prompt;

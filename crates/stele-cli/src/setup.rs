@@ -292,7 +292,7 @@ pub fn choose<'a>(routes: &'a [Route], choice: Option<&str>) -> Result<(&'a Rout
 
 /// True when a word was probably meant as a name of some length.
 fn is_slip(word: &str, name: &str) -> bool {
-    crate::app::distance(word, name) <= if name.len() < 4 { 1 } else { 2 }
+    crate::nearest::distance(word, name) <= if name.len() < 4 { 1 } else { 2 }
 }
 
 #[cfg(test)]

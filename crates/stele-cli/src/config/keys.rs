@@ -2,6 +2,8 @@
 
 use stele_core::limits::{self, Bound};
 
+use crate::nearest::closest;
+
 pub const MODE: &str = "mode";
 pub const HIGHEST_MODE: &str = "highest_mode";
 pub const MODEL: &str = "model";
@@ -205,29 +207,4 @@ pub fn list_of(variable: &str) -> Option<String> {
 
 fn spelled(key: &str) -> String {
     format!("STELE_{}", key.replace('.', "_").to_uppercase())
-}
-
-/// The candidate with the smallest edit distance; of several the one of the same length.
-pub fn closest(given: &str, candidates: impl Iterator<Item = String>) -> Option<String> {
-    candidates.min_by_key(|candidate| (distance(given, candidate), given.len().abs_diff(candidate.len())))
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours between two names.
-fn distance(one: &str, other: &str) -> usize {
-    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
-    let mut rows = vec![(0..=other.len()).collect::<Vec<usize>>()];
-    for (index, character) in one.iter().enumerate() {
-        let above = &rows[index];
-        let mut row = vec![index + 1];
-        for (column, candidate) in other.iter().enumerate() {
-            let mut best =
-                (above[column] + usize::from(character != candidate)).min(above[column + 1] + 1).min(row[column] + 1);
-            if index > 0 && column > 0 && one[index - 1] == *candidate && other[column - 1] == *character {
-                best = best.min(rows[index - 1][column - 1] + 1);
-            }
-            row.push(best);
-        }
-        rows.push(row);
-    }
-    rows[one.len()][other.len()]
 }

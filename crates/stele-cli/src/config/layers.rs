@@ -12,6 +12,7 @@ use super::inputs::Inputs;
 use super::keys::{self, Key, Kind};
 use super::settings::{Contribution, Setting};
 use super::{ConfigError, Source};
+use crate::nearest;
 
 /// Variables with our prefix that are read elsewhere: one route alone, the folders, the transport.
 const READ_ELSEWHERE: &[&str] =
@@ -120,7 +121,7 @@ impl Layers {
                         }
                         None => format!(
                             "did you mean {}? Otherwise unset it",
-                            keys::closest(name, known).unwrap_or_default()
+                            nearest::closest(name, known).unwrap_or_default()
                         ),
                     };
                     return Err(ConfigError::UnknownVariable { name: name.clone(), advice });
