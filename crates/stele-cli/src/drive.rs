@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use stele_agent::{Command, Driver, Until};
+use stele_agent::{Command, Driver, Notice, Until};
 use stele_core::{By, CallId, Event, Seq};
 use stele_store::Store;
 use tokio::sync::mpsc;
@@ -190,7 +190,7 @@ impl Conversation {
 fn take(seen: &[Seen], view: &mut View, tally: &mut Tally, person: &mut Person) {
     for seen in seen {
         view.show(seen);
-        let Seen::Record(logged) = seen else { continue };
+        let Seen::Notice(Notice::Event(logged)) = seen else { continue };
         tally.fold(&logged.record);
         match &logged.record.event {
             Event::ApprovalAsked(asked) if person.is_present() => {

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use stele_agent::{Logged, Notice};
-use stele_core::{CallId, Record, RecordBytes, Seq, SessionId};
-use stele_provider::Delta;
+use stele_core::{Record, RecordBytes, Seq, SessionId};
 use stele_store::Store;
 use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 
@@ -13,23 +12,15 @@ use crate::error::Result;
 /// Something to show. Records come in order and each once.
 #[derive(Clone, Debug)]
 pub enum Seen {
-    Record(Arc<Logged>),
-    Delta {
-        step: u64,
-        attempt: u32,
-        delta: Arc<Delta>,
-    },
-    Output {
-        call: CallId,
-        text: Arc<str>,
-    },
-    /// Something beside the session is not as it should be.
-    Warning {
-        code: &'static str,
-        text: Arc<str>,
-    },
+    Notice(Notice),
     /// So many notices were lost; the records among them come from the store.
     Lag(u64),
+}
+
+impl Seen {
+    pub fn record(logged: impl Into<Arc<Logged>>) -> Self {
+        Self::Notice(Notice::Event(logged.into()))
+    }
 }
 
 /// A subscription to one session, from some record on.
@@ -79,12 +70,10 @@ impl Feed {
                 let mut seen =
                     if logged.record.seq > self.next { self.stored(Some(logged.record.seq))? } else { Vec::new() };
                 self.next = logged.record.seq.next();
-                seen.push(Seen::Record(logged));
+                seen.push(Seen::record(logged));
                 seen
             }
-            Notice::Delta { step, attempt, delta } => vec![Seen::Delta { step, attempt, delta }],
-            Notice::Output { call, text } => vec![Seen::Output { call, text }],
-            Notice::Warning { code, text } => vec![Seen::Warning { code, text }],
+            beside => vec![Seen::Notice(beside)],
         })
     }
 
@@ -97,7 +86,7 @@ impl Feed {
             }
             self.next = stored.seq.next();
             if let Some(logged) = decode(&self.store, &stored)? {
-                seen.push(Seen::Record(Arc::new(logged)));
+                seen.push(Seen::record(logged));
             }
         }
         Ok(seen)

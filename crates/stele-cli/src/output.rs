@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
-use stele_agent::Logged;
+use stele_agent::{Logged, Notice};
 use stele_core::CallId;
 
 use crate::args::ColorChoice;
@@ -92,25 +92,27 @@ pub enum View {
 impl View {
     /// Shows what happened.
     pub fn show(&mut self, seen: &Seen) {
-        match (self, seen) {
-            (Self::Text(view), Seen::Record(logged)) => view.record(&logged.record),
-            (Self::Text(view), Seen::Delta { step, attempt, delta }) => view.delta(*step, *attempt, delta),
-            (Self::Text(view), Seen::Output { call, text }) => view.output(*call, text),
-            (Self::Text(view), Seen::Warning { text, .. }) => view.warning(text),
-            (Self::Json(view), Seen::Warning { code, text }) => view.line(&json::line(&Line::Warning { code, text })),
-            (Self::Text(view), Seen::Lag(_)) => view.lag(),
-            (Self::Json(view), Seen::Record(logged)) => view.record(logged),
-            (Self::Json(view), Seen::Delta { step, attempt, delta }) if view.deltas => {
-                let line = Line::Delta { step: *step, attempt: *attempt, piece: Piece::from(&**delta) };
-                view.line(&json::line(&line));
-            }
-            (Self::Json(view), Seen::Output { call, text }) if view.deltas => {
-                view.line(&json::line(&Line::Output { call: *call, text }));
-            }
-            (Self::Json(view), Seen::Lag(skipped)) if view.deltas => {
-                view.line(&json::line(&Line::Lag { skipped: *skipped }));
-            }
-            (Self::Json(_), _) => {}
+        match self {
+            Self::Text(view) => match seen {
+                Seen::Notice(Notice::Event(logged)) => view.record(&logged.record),
+                Seen::Notice(Notice::Delta { step, attempt, delta }) => view.delta(*step, *attempt, delta),
+                Seen::Notice(Notice::Output { call, text }) => view.output(*call, text),
+                Seen::Notice(Notice::Warning { text, .. }) => view.warning(text),
+                Seen::Lag(_) => view.lag(),
+            },
+            Self::Json(view) => match seen {
+                Seen::Notice(Notice::Event(logged)) => view.record(logged),
+                Seen::Notice(Notice::Warning { code, text }) => view.line(&json::line(&Line::Warning { code, text })),
+                _ if !view.deltas => {}
+                Seen::Notice(Notice::Delta { step, attempt, delta }) => {
+                    let line = Line::Delta { step: *step, attempt: *attempt, piece: Piece::from(&**delta) };
+                    view.line(&json::line(&line));
+                }
+                Seen::Notice(Notice::Output { call, text }) => {
+                    view.line(&json::line(&Line::Output { call: *call, text }));
+                }
+                Seen::Lag(skipped) => view.line(&json::line(&Line::Lag { skipped: *skipped })),
+            },
         }
     }
 

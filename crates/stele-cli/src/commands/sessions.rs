@@ -127,7 +127,7 @@ fn show(setup: &Setup, id: &str, as_timeline: bool, json: bool) -> Result<u8> {
     if json {
         let mut view = View::Json(JsonView::new(Box::new(io::stdout()), false));
         for logged in records(&store, &id)? {
-            view.show(&Seen::Record(logged?.into()));
+            view.show(&Seen::record(logged?));
             view.check()?;
         }
         return Ok(0);
@@ -149,7 +149,7 @@ fn show(setup: &Setup, id: &str, as_timeline: bool, json: bool) -> Result<u8> {
             let who = if message.source == Source::Person { ">" } else { "(stele)" };
             text.warn(&format!("\n{}", style.bold(&format!("{who} {}", inert(said.join("\n").trim_end())))));
         }
-        view.show(&Seen::Record(logged.into()));
+        view.show(&Seen::record(logged));
         view.check()?;
     }
     if let Some(text) = view.text() {
