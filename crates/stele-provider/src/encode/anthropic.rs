@@ -37,13 +37,7 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
             writer.separate();
             let start = writer.at();
             writer.raw("{");
-            writer.field("name", &tool.name);
-            if !tool.description.is_empty() {
-                writer.raw(",");
-                writer.field("description", &tool.description);
-            }
-            writer.raw(r#","input_schema":"#);
-            writer.raw(tool.parameters.get());
+            writer.tool(tool, "input_schema");
             writer.raw("}");
             writer.item(Zone::Tools, tool.name.clone(), start..writer.at(), true);
         }

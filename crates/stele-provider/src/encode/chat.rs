@@ -55,13 +55,7 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
             writer.separate();
             let start = writer.at();
             writer.raw(r#"{"type":"function","function":{"#);
-            writer.field("name", &tool.name);
-            if !tool.description.is_empty() {
-                writer.raw(",");
-                writer.field("description", &tool.description);
-            }
-            writer.raw(r#","parameters":"#);
-            writer.raw(tool.parameters.get());
+            writer.tool(tool, "parameters");
             writer.raw("}}");
             tools.push((Zone::Tools, tool.name.clone(), start..writer.at()));
         }

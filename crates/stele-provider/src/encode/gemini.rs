@@ -30,14 +30,8 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
             writer.separate();
             let start = writer.at();
             writer.raw("{");
-            writer.field("name", &tool.name);
-            if !tool.description.is_empty() {
-                writer.raw(",");
-                writer.field("description", &tool.description);
-            }
             // `parameters` takes a subset of OpenAPI only; this field takes JSON Schema.
-            writer.raw(r#","parametersJsonSchema":"#);
-            writer.raw(tool.parameters.get());
+            writer.tool(tool, "parametersJsonSchema");
             writer.raw("}");
             writer.item(Zone::Tools, tool.name.clone(), start..writer.at(), false);
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use stele_core::{Hash, Hasher, Image, Zone, repair_surrogates};
+use stele_core::{Hash, Hasher, Image, ToolSchema, Zone, repair_surrogates};
 
 use super::pieces::Pieces;
 use super::{Item, Name};
@@ -69,6 +69,19 @@ impl Writer {
         self.string(name);
         self.raw(":");
         self.string(text);
+    }
+
+    /// A tool's name, description and schema; `parameters` is what the wire calls the schema.
+    pub(super) fn tool(&mut self, tool: &ToolSchema, parameters: &str) {
+        self.field("name", &tool.name);
+        if !tool.description.is_empty() {
+            self.raw(",");
+            self.field("description", &tool.description);
+        }
+        self.raw(",");
+        self.string(parameters);
+        self.raw(":");
+        self.raw(tool.parameters.get());
     }
 
     /// A comma, unless this is where a list or an object starts.
