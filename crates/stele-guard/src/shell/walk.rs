@@ -23,6 +23,18 @@ const TOKENS: &[&str] = &[
     "else", "fi", "while", "until", "for", "select", "in", "do", "done", "case", "esac", ";;", ";&", ";;&", "function",
 ];
 
+/// Nodes that are a word, or a part of one.
+pub(super) const WORDS: &[&str] = &[
+    "word",
+    "string",
+    "raw_string",
+    "concatenation",
+    "number",
+    "simple_expansion",
+    "expansion",
+    "command_substitution",
+];
+
 /// Nodes whose inside is not made of tokens that cover the text.
 const WHOLE: &[&str] = &["string", "raw_string", "ansi_c_string", "comment", "heredoc_body", "translated_string"];
 
@@ -385,14 +397,7 @@ impl<'a> Walker<'a> {
                     self.test_part(child, double);
                 }
             }
-            "word"
-            | "string"
-            | "raw_string"
-            | "concatenation"
-            | "number"
-            | "simple_expansion"
-            | "expansion"
-            | "command_substitution" => {
+            kind if WORDS.contains(&kind) => {
                 self.word(node);
             }
             "extglob_pattern" | "regex" if !self.text(node).contains(['$', '`', '(']) => {}

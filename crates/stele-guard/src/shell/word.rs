@@ -4,7 +4,7 @@ use tree_sitter::Node;
 
 use super::Word;
 use super::heredoc::has_expansion;
-use super::walk::Walker;
+use super::walk::{WORDS, Walker};
 use crate::glob::Unit;
 
 /// A word under construction.
@@ -213,14 +213,7 @@ impl Walker<'_> {
                         self.unclear("it uses an expansion that is not judged");
                     }
                 }
-                "word"
-                | "string"
-                | "raw_string"
-                | "concatenation"
-                | "number"
-                | "simple_expansion"
-                | "expansion"
-                | "command_substitution" => {
+                kind if WORDS.contains(&kind) => {
                     self.word(child);
                 }
                 _ => {
