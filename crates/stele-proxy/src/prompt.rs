@@ -178,12 +178,7 @@ fn gemini(fields: &mut Map<String, Value>, out: &mut Vec<Segment>) {
             other => tools(vec![other], out),
         }
     }
-    let contents = match fields.shift_remove("contents") {
-        Some(Value::Array(contents)) => contents,
-        Some(Value::Null) | None => Vec::new(),
-        Some(one) => vec![one],
-    };
-    for (index, content) in contents.into_iter().enumerate() {
+    for (index, content) in take_list(fields, "contents").into_iter().enumerate() {
         message_blocks(index, content, "parts", out);
     }
 }
@@ -197,9 +192,7 @@ fn responses(fields: &mut Map<String, Value>, out: &mut Vec<Segment>) {
     tools(take_list(fields, "tools"), out);
     let input = match fields.shift_remove("input") {
         Some(Value::String(text)) => vec![json!({"role": "user", "content": text})],
-        Some(Value::Array(items)) => items,
-        Some(Value::Null) | None => Vec::new(),
-        Some(one) => vec![one],
+        other => list(other),
     };
     let mut leading = true;
     for (index, mut item) in input.into_iter().enumerate() {
@@ -267,14 +260,17 @@ fn message_blocks(index: usize, mut message: Value, content: &str, out: &mut Vec
 fn blocks(content: Option<Value>) -> Vec<Value> {
     match content {
         Some(Value::String(text)) => vec![json!({"type": "text", "text": text})],
-        Some(Value::Array(blocks)) => blocks,
-        Some(Value::Null) | None => Vec::new(),
-        Some(one) => vec![one],
+        other => list(other),
     }
 }
 
 fn take_list(fields: &mut Map<String, Value>, name: &str) -> Vec<Value> {
-    match fields.shift_remove(name) {
+    list(fields.shift_remove(name))
+}
+
+/// The members of a list; what is none is a list of its own.
+fn list(value: Option<Value>) -> Vec<Value> {
+    match value {
         Some(Value::Array(list)) => list,
         Some(Value::Null) | None => Vec::new(),
         Some(one) => vec![one],
