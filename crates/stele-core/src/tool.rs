@@ -65,8 +65,10 @@ pub trait Tool: Send + Sync {
     /// What a frontend shows of the call; the generic card when the arguments do not parse.
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard;
 
-    /// What a frontend shows of the result.
-    fn result_card(&self, arguments: &str, content: &str, meta: &ResultMeta) -> ResultCard;
+    /// What a frontend shows of the result: what the model reads, where a tool knows nothing better.
+    fn result_card(&self, _arguments: &str, content: &str, _meta: &ResultMeta) -> ResultCard {
+        ResultCard::Generic { content: content.to_owned() }
+    }
 
     /// Runs the body. It never panics and always ends: at its own limits, or when cancelled.
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput>;

@@ -20,6 +20,7 @@ mod document;
 mod error;
 mod file;
 mod jobs;
+mod look;
 #[cfg(feature = "symbols")]
 mod outline;
 mod overwrite;

@@ -5,10 +5,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stele_core::{
-    CallCard, CardKind, Effects, Future, Invocation, ResultCard, ResultMeta, Subject, Tool, ToolError, ToolOutput,
-    ToolSpec,
-};
+use stele_core::{CallCard, CardKind, Effects, Future, Invocation, Subject, Tool, ToolError, ToolOutput, ToolSpec};
 
 use crate::declare::{Declared, finish};
 use crate::error::{Error, Result};
@@ -76,10 +73,6 @@ impl Tool for Ask {
             },
             None => self.declared.plain_card(CardKind::Other),
         }
-    }
-
-    fn result_card(&self, _: &str, content: &str, _: &ResultMeta) -> ResultCard {
-        ResultCard::Generic { content: content.to_owned() }
     }
 
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {

@@ -13,15 +13,13 @@ use stele_core::{
     ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, finish, stoppable};
 use crate::error::{Error, Result};
-use crate::path::{self, Place, Roots};
+use crate::look::Look;
+use crate::path::{self, Place};
 use crate::{Options, card, walk};
 
 /// Files that are shown.
 const SHOWN: usize = 500;
-/// Bytes kept free for the last line.
-const STATUS: usize = 256;
 
 /// Arguments of `glob`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,19 +30,11 @@ struct Arguments {
 }
 
 /// The tool.
-pub(crate) struct Glob {
-    declared: Declared<Arguments>,
-    roots: Roots,
-    limit: usize,
-}
+pub(crate) struct Glob(Look<Arguments>);
 
 impl Glob {
     pub(crate) fn new(options: &Options) -> Self {
-        Self {
-            declared: Declared::new("glob", include_str!("glob.md"), ""),
-            roots: options.roots(),
-            limit: options.limits.result_bytes,
-        }
+        Self(Look::new(options, "glob", include_str!("glob.md")))
     }
 }
 
@@ -58,7 +48,7 @@ fn split(arguments: &Arguments) -> (String, String) {
 
 impl Tool for Glob {
     fn spec(&self) -> &ToolSpec {
-        &self.declared.spec
+        &self.0.declared.spec
     }
 
     fn effects(&self) -> Effects {
@@ -70,11 +60,13 @@ impl Tool for Glob {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(vec![Subject::Read(split(&self.declared.parse(arguments)?).0)])
+        Ok(vec![Subject::Read(split(&self.0.declared.parse(arguments)?).0)])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
-        let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Search) };
+        let Ok(arguments) = self.0.declared.parse(arguments) else {
+            return self.0.declared.plain_card(CardKind::Search);
+        };
         let place =
             arguments.path.as_deref().map_or_else(String::new, |path| format!(" in {}", card::relative(path, cwd)));
         CallCard::Generic {
@@ -89,15 +81,7 @@ impl Tool for Glob {
     }
 
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
-        Box::pin(async move {
-            let result = async {
-                let arguments = self.declared.parse(invocation.arguments)?;
-                let place = self.roots.place(invocation.cwd, &invocation.session.id);
-                let limit = self.limit.saturating_sub(STATUS);
-                stoppable(invocation.cancelled, move |stop| glob(&place, &arguments, limit, stop)).await
-            };
-            finish(result.await, Some(self.limit))
-        })
+        self.0.run(invocation, glob)
     }
 }
 

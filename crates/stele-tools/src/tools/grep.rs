@@ -15,9 +15,9 @@ use stele_core::{
     ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, finish, stoppable};
 use crate::error::{Error, Result};
-use crate::path::{self, Place, Roots};
+use crate::look::Look;
+use crate::path::{self, Place};
 use crate::{Options, card, file, sanitise, walk};
 
 /// Matching lines that are shown by default, and at most.
@@ -34,8 +34,6 @@ const BEFORE: usize = 120;
 const HEAP: usize = 8 * 1024 * 1024;
 /// Bytes that a compiled pattern may take.
 const COMPILED: usize = 16 * 1024 * 1024;
-/// Bytes kept free for the last line.
-const STATUS: usize = 256;
 
 /// Arguments of `grep`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -53,25 +51,17 @@ struct Arguments {
 }
 
 /// The tool.
-pub(crate) struct Grep {
-    declared: Declared<Arguments>,
-    roots: Roots,
-    limit: usize,
-}
+pub(crate) struct Grep(Look<Arguments>);
 
 impl Grep {
     pub(crate) fn new(options: &Options) -> Self {
-        Self {
-            declared: Declared::new("grep", include_str!("grep.md"), ""),
-            roots: options.roots(),
-            limit: options.limits.result_bytes,
-        }
+        Self(Look::new(options, "grep", include_str!("grep.md")))
     }
 }
 
 impl Tool for Grep {
     fn spec(&self) -> &ToolSpec {
-        &self.declared.spec
+        &self.0.declared.spec
     }
 
     fn effects(&self) -> Effects {
@@ -83,12 +73,14 @@ impl Tool for Grep {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        let arguments = self.declared.parse(arguments)?;
+        let arguments = self.0.declared.parse(arguments)?;
         Ok(vec![Subject::Read(arguments.path.unwrap_or_else(|| ".".to_owned()))])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
-        let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Search) };
+        let Ok(arguments) = self.0.declared.parse(arguments) else {
+            return self.0.declared.plain_card(CardKind::Search);
+        };
         let mut title = format!("Grep {}", arguments.pattern);
         if let Some(path) = &arguments.path {
             let _ = write!(title, " in {}", card::relative(path, cwd));
@@ -104,15 +96,7 @@ impl Tool for Grep {
     }
 
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
-        Box::pin(async move {
-            let result = async {
-                let arguments = self.declared.parse(invocation.arguments)?;
-                let place = self.roots.place(invocation.cwd, &invocation.session.id);
-                let limit = self.limit.saturating_sub(STATUS);
-                stoppable(invocation.cancelled, move |stop| grep(&place, &arguments, limit, stop)).await
-            };
-            finish(result.await, Some(self.limit))
-        })
+        self.0.run(invocation, grep)
     }
 }
 

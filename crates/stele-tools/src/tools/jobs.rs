@@ -7,8 +7,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardKind, Effects, Future, Invocation, ResultCard, ResultMeta, SessionId, Subject, Tool, ToolError,
-    ToolOutput, ToolSpec, limits,
+    CallCard, CardKind, Effects, Future, Invocation, ResultMeta, SessionId, Subject, Tool, ToolError, ToolOutput,
+    ToolSpec, limits,
 };
 
 use crate::Options;
@@ -130,10 +130,6 @@ impl Tool for JobsTool {
         };
         let title = format!("{verb} {}", arguments.job.as_deref().unwrap_or("jobs"));
         CallCard::Generic { title, kind: CardKind::Execute, locations: Vec::new() }
-    }
-
-    fn result_card(&self, _: &str, content: &str, _: &ResultMeta) -> ResultCard {
-        ResultCard::Generic { content: content.to_owned() }
     }
 
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {

@@ -11,17 +11,15 @@ use stele_core::{
     ToolOutput, ToolSpec,
 };
 
-use crate::declare::{Declared, finish, stoppable};
 use crate::error::{Error, Result};
-use crate::path::{self, Place, Roots};
+use crate::look::Look;
+use crate::path::{self, Place};
 use crate::{Options, card, walk};
 
 /// Entries that are shown.
 const SHOWN: u64 = 1_000;
 /// Levels that are shown by default, and at most.
 const DEPTH: (u64, u64) = (2, 10);
-/// Bytes kept free for the last line.
-const STATUS: usize = 256;
 
 /// Arguments of `ls`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,25 +30,17 @@ struct Arguments {
 }
 
 /// The tool.
-pub(crate) struct Ls {
-    declared: Declared<Arguments>,
-    roots: Roots,
-    limit: usize,
-}
+pub(crate) struct Ls(Look<Arguments>);
 
 impl Ls {
     pub(crate) fn new(options: &Options) -> Self {
-        Self {
-            declared: Declared::new("ls", include_str!("ls.md"), ""),
-            roots: options.roots(),
-            limit: options.limits.result_bytes,
-        }
+        Self(Look::new(options, "ls", include_str!("ls.md")))
     }
 }
 
 impl Tool for Ls {
     fn spec(&self) -> &ToolSpec {
-        &self.declared.spec
+        &self.0.declared.spec
     }
 
     fn effects(&self) -> Effects {
@@ -62,12 +52,14 @@ impl Tool for Ls {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        let arguments = self.declared.parse(arguments)?;
+        let arguments = self.0.declared.parse(arguments)?;
         Ok(vec![Subject::Read(arguments.path.unwrap_or_else(|| ".".to_owned()))])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
-        let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Search) };
+        let Ok(arguments) = self.0.declared.parse(arguments) else {
+            return self.0.declared.plain_card(CardKind::Search);
+        };
         let path = arguments.path.as_deref().unwrap_or(".");
         CallCard::Generic {
             title: card::title(&format!("List {}", card::relative(path, cwd))),
@@ -81,15 +73,7 @@ impl Tool for Ls {
     }
 
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
-        Box::pin(async move {
-            let result = async {
-                let arguments = self.declared.parse(invocation.arguments)?;
-                let place = self.roots.place(invocation.cwd, &invocation.session.id);
-                let limit = self.limit.saturating_sub(STATUS);
-                stoppable(invocation.cancelled, move |stop| list(&place, &arguments, limit, stop)).await
-            };
-            finish(result.await, Some(self.limit))
-        })
+        self.0.run(invocation, list)
     }
 }
 

@@ -8,22 +8,17 @@ use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stele_core::{
-    CallCard, CardKind, Effects, Future, Invocation, ResultCard, ResultMeta, Subject, Tool, ToolError, ToolOutput,
-    ToolSpec,
-};
+use stele_core::{CallCard, CardKind, Effects, Future, Invocation, Subject, Tool, ToolError, ToolOutput, ToolSpec};
 
-use crate::declare::{Declared, finish, stoppable};
 use crate::error::{Error, Result};
-use crate::path::{Place, Roots};
+use crate::look::Look;
+use crate::path::Place;
 use crate::{Options, card, file, outline, walk};
 
 /// Largest file, in bytes, that is parsed.
 const PARSED: u64 = 4 * 1024 * 1024;
 /// Files of a folder that are parsed.
 const FILES: usize = 300;
-/// Bytes kept free for the last line.
-const STATUS: usize = 256;
 
 /// Arguments of `symbols`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,25 +27,17 @@ struct Arguments {
 }
 
 /// The tool.
-pub(crate) struct Symbols {
-    declared: Declared<Arguments>,
-    roots: Roots,
-    limit: usize,
-}
+pub(crate) struct Symbols(Look<Arguments>);
 
 impl Symbols {
     pub(crate) fn new(options: &Options) -> Self {
-        Self {
-            declared: Declared::new("symbols", include_str!("symbols.md"), ""),
-            roots: options.roots(),
-            limit: options.limits.result_bytes,
-        }
+        Self(Look::new(options, "symbols", include_str!("symbols.md")))
     }
 }
 
 impl Tool for Symbols {
     fn spec(&self) -> &ToolSpec {
-        &self.declared.spec
+        &self.0.declared.spec
     }
 
     fn effects(&self) -> Effects {
@@ -62,11 +49,13 @@ impl Tool for Symbols {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(vec![Subject::Read(self.declared.parse(arguments)?.path)])
+        Ok(vec![Subject::Read(self.0.declared.parse(arguments)?.path)])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
-        let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Search) };
+        let Ok(arguments) = self.0.declared.parse(arguments) else {
+            return self.0.declared.plain_card(CardKind::Search);
+        };
         CallCard::Generic {
             title: card::title(&format!("Symbols of {}", card::relative(&arguments.path, cwd))),
             kind: CardKind::Search,
@@ -74,24 +63,13 @@ impl Tool for Symbols {
         }
     }
 
-    fn result_card(&self, _: &str, content: &str, _: &ResultMeta) -> ResultCard {
-        ResultCard::Generic { content: content.to_owned() }
-    }
-
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
-        Box::pin(async move {
-            let result = async {
-                let arguments = self.declared.parse(invocation.arguments)?;
-                let place = self.roots.place(invocation.cwd, &invocation.session.id);
-                let limit = self.limit.saturating_sub(STATUS);
-                stoppable(invocation.cancelled, move |stop| symbols(&place, &arguments.path, limit, stop)).await
-            };
-            finish(result.await, Some(self.limit))
-        })
+        self.0.run(invocation, symbols)
     }
 }
 
-fn symbols(place: &Place, asked: &str, limit: usize, stop: &AtomicBool) -> Result<ToolOutput> {
+fn symbols(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -> Result<ToolOutput> {
+    let asked = arguments.path.as_str();
     let base = place.find(asked)?.path;
     if !base.is_dir() {
         let text = of_file(&base, asked)?;

@@ -5,8 +5,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardKind, Effects, Future, Invocation, ResultCard, ResultMeta, Subject, TodoItem, TodoStatus, Tool,
-    ToolError, ToolOutput, ToolSpec,
+    CallCard, CardKind, Effects, Future, Invocation, Subject, TodoItem, TodoStatus, Tool, ToolError, ToolOutput,
+    ToolSpec,
 };
 
 use crate::declare::{Declared, finish};
@@ -86,10 +86,6 @@ impl Tool for Todo {
             kind: CardKind::Other,
             locations: Vec::new(),
         }
-    }
-
-    fn result_card(&self, _: &str, content: &str, _: &ResultMeta) -> ResultCard {
-        ResultCard::Generic { content: content.to_owned() }
     }
 
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {

@@ -4,10 +4,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stele_core::{
-    CallCard, CardKind, Effects, Future, Invocation, ResultCard, ResultMeta, Subject, Tool, ToolError, ToolOutput,
-    ToolSpec,
-};
+use stele_core::{CallCard, CardKind, Effects, Future, Invocation, Subject, Tool, ToolError, ToolOutput, ToolSpec};
 
 use crate::declare::{Declared, blocking, finish_kept};
 use crate::error::{Error, Result};
@@ -63,10 +60,6 @@ impl Tool for WebFetch {
         let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Fetch) };
         let title = card::title(&format!("Fetch {}", arguments.url));
         CallCard::Generic { title, kind: CardKind::Fetch, locations: Vec::new() }
-    }
-
-    fn result_card(&self, _: &str, content: &str, _: &ResultMeta) -> ResultCard {
-        ResultCard::Generic { content: content.to_owned() }
     }
 
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {

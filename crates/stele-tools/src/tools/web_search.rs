@@ -6,10 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
-use stele_core::{
-    CallCard, CardKind, Effects, Future, Invocation, ResultCard, ResultMeta, Subject, Tool, ToolError, ToolOutput,
-    ToolSpec,
-};
+use stele_core::{CallCard, CardKind, Effects, Future, Invocation, Subject, Tool, ToolError, ToolOutput, ToolSpec};
 
 use crate::declare::{Declared, finish};
 use crate::error::{Error, Result};
@@ -156,10 +153,6 @@ impl Tool for WebSearch {
         let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Fetch) };
         let title = card::title(&format!("Search for {}", arguments.query));
         CallCard::Generic { title, kind: CardKind::Fetch, locations: Vec::new() }
-    }
-
-    fn result_card(&self, _: &str, content: &str, _: &ResultMeta) -> ResultCard {
-        ResultCard::Generic { content: content.to_owned() }
     }
 
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput> {
