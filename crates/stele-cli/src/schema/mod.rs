@@ -1,5 +1,9 @@
 //! The answer as JSON that matches a schema: asked for in the prompt, checked when it is there.
 
+mod keyword;
+mod number;
+mod pattern;
+mod reader;
 mod validator;
 
 use std::io::Read;

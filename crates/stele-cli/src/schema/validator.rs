@@ -1,30 +1,21 @@
 //! Checks a value against a JSON Schema (draft 2020-12, json-schema.org), as far as answers are described with it.
 //!
 //! A complete implementation brings some 50 crates, for references over the network, dynamic anchors and vocabularies; the
-//! tests compare this one with it. A keyword of the standard that is not here is refused when the schema is read, so that
-//! no answer passes because a rule was overlooked. `format` is an annotation, as the draft has it.
+//! tests compare this one with it. A keyword that is not checked here is refused when the schema is read, so that no
+//! answer passes because a rule was overlooked. `format` is an annotation, as the draft has it.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 
-/// Schemas that may be gone through for one place: those that only refer to each other would never end.
-const DEEPEST: usize = 200;
+use super::number::{compare, count, is_multiple, is_whole};
+use super::reader::{self, escaped, find};
 
-/// Keywords that change what is valid and that are not checked here.
-const UNSUPPORTED: [&str; 8] = [
-    "$anchor",
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$recursiveRef",
-    "additionalItems",
-    "dependencies",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
+/// Schemas that may be gone through, one inside the other. Values are nested 128 deep at most (`serde_json`), and a
+/// schema that refers to itself for the same place is refused when it is read: no value of any real schema comes near.
+const DEEPEST: usize = 1_000;
 
 /// A schema that can be checked.
 pub struct Validator {
@@ -46,113 +37,19 @@ impl Validator {
     /// # Errors
     /// It is none, or it uses what is not supported here; the message says where.
     pub fn new(root: Value) -> Result<Self, String> {
-        let mut reader = Reader { root: &root, patterns: BTreeMap::new(), seen: BTreeSet::new() };
-        reader.schema(&root, "#")?;
-        let patterns = reader.patterns;
+        let patterns = reader::patterns(&root)?;
         Ok(Self { root, patterns })
     }
 
     /// What of a value does not match, at most `most` faults.
     pub fn faults(&self, value: &Value, most: usize) -> Vec<Fault> {
-        let mut check = Check { validator: self, faults: Vec::new(), most };
+        let mut check = Check::new(self, most);
         check.schema(&self.root, value, "", 0);
+        if check.too_deep {
+            check.faults.clear();
+            check.fault("", "it is nested too deeply to be checked");
+        }
         check.faults
-    }
-}
-
-/// Reads a schema once: every keyword has to be one that can be checked, with a value that it takes.
-struct Reader<'a> {
-    root: &'a Value,
-    patterns: BTreeMap<String, Regex>,
-    /// Places that were read, so that references may go round.
-    seen: BTreeSet<String>,
-}
-
-impl<'a> Reader<'a> {
-    fn schema(&mut self, schema: &'a Value, at: &str) -> Result<(), String> {
-        if !self.seen.insert(at.to_owned()) {
-            return Ok(());
-        }
-        let keywords = match schema {
-            Value::Bool(_) => return Ok(()),
-            Value::Object(keywords) => keywords,
-            _ => return Err(format!("{at}: a schema is an object or a boolean")),
-        };
-        keywords.iter().try_for_each(|(keyword, value)| self.keyword(keyword, value, at))
-    }
-
-    fn keyword(&mut self, keyword: &str, value: &'a Value, at: &str) -> Result<(), String> {
-        let here = format!("{at}/{keyword}");
-        let wants = |what: &str| Err(format!("{here}: {what} is expected"));
-        match keyword {
-            "type" => match value {
-                Value::String(name) if is_type(name) => Ok(()),
-                Value::Array(names) if names.iter().all(|name| name.as_str().is_some_and(is_type)) => Ok(()),
-                _ => wants("one of the seven types, or a list of them"),
-            },
-            "enum" if value.is_array() => Ok(()),
-            "enum" => wants("a list"),
-            "properties" | "$defs" | "definitions" | "dependentSchemas" => self.schemas_by_name(value, &here),
-            "patternProperties" => {
-                for pattern in value.as_object().into_iter().flat_map(Map::keys) {
-                    self.pattern(pattern, &here)?;
-                }
-                self.schemas_by_name(value, &here)
-            }
-            "additionalProperties" | "items" | "contains" | "propertyNames" | "not" | "if" | "then" | "else" => {
-                self.schema(value, &here)
-            }
-            "allOf" | "anyOf" | "oneOf" | "prefixItems" => match value.as_array() {
-                Some(schemas) if !schemas.is_empty() => {
-                    schemas.iter().enumerate().try_for_each(|(at, schema)| self.schema(schema, &format!("{here}/{at}")))
-                }
-                _ => wants("a list of schemas"),
-            },
-            "required" if is_names(value) => Ok(()),
-            "required" => wants("a list of names"),
-            "dependentRequired" => match value.as_object() {
-                Some(names) if names.values().all(is_names) => Ok(()),
-                _ => wants("an object of lists of names"),
-            },
-            "minLength" | "maxLength" | "minItems" | "maxItems" | "minContains" | "maxContains" | "minProperties"
-            | "maxProperties"
-                if count(value).is_none() =>
-            {
-                wants("a whole number from 0 on")
-            }
-            "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" if !value.is_number() => wants("a number"),
-            "multipleOf" if !value.as_f64().is_some_and(|step| step > 0.0) => wants("a number above 0"),
-            "uniqueItems" if !value.is_boolean() => wants("a boolean"),
-            "pattern" => match value.as_str() {
-                Some(pattern) => self.pattern(pattern, &here),
-                None => wants("a regular expression"),
-            },
-            "$ref" => {
-                let Some(reference) = value.as_str() else { return wants("a reference") };
-                match find(self.root, reference) {
-                    Some(target) => self.schema(target, reference),
-                    None => Err(format!("{here}: {reference} is not a place in this schema, such as #/$defs/name")),
-                }
-            }
-            "$id" if at != "#" => Err(format!("{here}: only the whole schema may have an id")),
-            _ if UNSUPPORTED.contains(&keyword) => Err(format!("{here}: this keyword is not supported")),
-            _ => Ok(()),
-        }
-    }
-
-    fn schemas_by_name(&mut self, value: &'a Value, here: &str) -> Result<(), String> {
-        let Some(schemas) = value.as_object() else { return Err(format!("{here}: an object of schemas is expected")) };
-        schemas.iter().try_for_each(|(name, schema)| self.schema(schema, &format!("{here}/{}", escaped(name))))
-    }
-
-    fn pattern(&mut self, pattern: &str, here: &str) -> Result<(), String> {
-        match Regex::new(pattern) {
-            Ok(regex) => {
-                self.patterns.insert(pattern.to_owned(), regex);
-                Ok(())
-            }
-            Err(_) => Err(format!("{here}: {pattern:?} is no regular expression that can be used here")),
-        }
     }
 }
 
@@ -161,9 +58,15 @@ struct Check<'a> {
     validator: &'a Validator,
     faults: Vec<Fault>,
     most: usize,
+    /// True once something was left unchecked.
+    too_deep: bool,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(validator: &'a Validator, most: usize) -> Self {
+        Self { validator, faults: Vec::new(), most, too_deep: false }
+    }
+
     fn fault(&mut self, place: &str, what: impl Into<String>) {
         if self.faults.len() < self.most {
             self.faults.push(Fault { place: place.to_owned(), what: what.into() });
@@ -171,18 +74,17 @@ impl Check<'_> {
     }
 
     /// True when the value matches a schema; nothing is noted.
-    fn matches(&self, schema: &Value, value: &Value, depth: usize) -> bool {
-        let mut check = Check { validator: self.validator, faults: Vec::new(), most: 1 };
+    fn matches(&mut self, schema: &Value, value: &Value, depth: usize) -> bool {
+        let mut check = Check::new(self.validator, 1);
         check.schema(schema, value, "", depth);
+        self.too_deep |= check.too_deep;
         check.faults.is_empty()
     }
 
     fn schema(&mut self, schema: &Value, value: &Value, place: &str, depth: usize) {
-        if self.faults.len() >= self.most {
+        self.too_deep |= depth > DEEPEST;
+        if self.too_deep || self.faults.len() >= self.most {
             return;
-        }
-        if depth > DEEPEST {
-            return self.fault(place, "it is nested too deeply to be checked");
         }
         match schema {
             Value::Bool(false) => self.fault(place, "nothing is allowed here"),
@@ -242,6 +144,11 @@ impl Check<'_> {
         if let Some(condition) = rules.get("if") {
             let branch = if self.matches(condition, value, depth) { "then" } else { "else" };
             if let Some(schema) = rules.get(branch) {
+                self.schema(schema, value, place, depth);
+            }
+        }
+        if let (Some(Value::Object(schemas)), Value::Object(members)) = (rules.get("dependentSchemas"), value) {
+            for (_, schema) in schemas.iter().filter(|(name, _)| members.contains_key(*name)) {
                 self.schema(schema, value, place, depth);
             }
         }
@@ -316,36 +223,22 @@ impl Check<'_> {
         for name in wanted.flat_map(lacking) {
             self.fault(place, format!("{name:?} is missing"));
         }
-        for (name, schema) in map("dependentSchemas").into_iter().flatten() {
-            if members.contains_key(name) {
-                self.schema(schema, &Value::Object(members.clone()), place, depth);
-            }
-        }
         for (name, value) in members {
             let inside = format!("{place}/{}", escaped(name));
-            let mut known = false;
-            if let Some(schema) = map("properties").and_then(|schemas| schemas.get(name)) {
-                known = true;
+            let named = map("properties").and_then(|schemas| schemas.get(name));
+            let fitting =
+                map("patternProperties").into_iter().flatten().filter(|(pattern, _)| self.fits(pattern, name));
+            let known: Vec<&Value> = named.into_iter().chain(fitting.map(|(_, schema)| schema)).collect();
+            for schema in &known {
                 self.schema(schema, value, &inside, depth);
             }
-            for (_, schema) in map("patternProperties")
-                .into_iter()
-                .flatten()
-                .filter(|(pattern, _)| self.fits(pattern, name))
-                .collect::<Vec<_>>()
-            {
-                known = true;
-                self.schema(schema, value, &inside, depth);
+            match rules.get("additionalProperties").filter(|_| known.is_empty()) {
+                Some(Value::Bool(false)) => self.fault(place, format!("{name:?} is not expected")),
+                Some(schema) => self.schema(schema, value, &inside, depth),
+                None => {}
             }
-            match rules.get("additionalProperties") {
-                Some(Value::Bool(false)) if !known => self.fault(place, format!("{name:?} is not expected")),
-                Some(schema) if !known => self.schema(schema, value, &inside, depth),
-                _ => {}
-            }
-            if rules
-                .get("propertyNames")
-                .is_some_and(|schema| !self.matches(schema, &Value::from(name.as_str()), depth))
-            {
+            let names = rules.get("propertyNames");
+            if names.is_some_and(|schema| !self.matches(schema, &Value::from(name.as_str()), depth)) {
                 self.fault(place, format!("{name:?} is no name that is expected"));
             }
         }
@@ -362,10 +255,6 @@ impl Check<'_> {
     }
 }
 
-fn is_type(name: &str) -> bool {
-    matches!(name, "null" | "boolean" | "object" | "array" | "number" | "string" | "integer")
-}
-
 fn has_type(value: &Value, name: &str) -> bool {
     match value {
         Value::Null => name == "null",
@@ -377,45 +266,8 @@ fn has_type(value: &Value, name: &str) -> bool {
     }
 }
 
-/// A number without a fraction is an integer, however it is written.
-fn is_whole(number: &Number) -> bool {
-    !number.is_f64() || number.as_f64().is_some_and(|number| number.fract() == 0.0)
-}
-
-fn is_names(value: &Value) -> bool {
-    value.as_array().is_some_and(|names| names.iter().all(Value::is_string))
-}
-
-/// A whole number from 0 on.
-fn count(value: &Value) -> Option<u64> {
-    let whole = |number: f64| (number >= 0.0 && number.fract() == 0.0 && number < 1e18).then_some(number as u64);
-    value.as_u64().or_else(|| value.as_f64().and_then(whole))
-}
-
 fn list_of(values: &[Value]) -> String {
     values.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
-}
-
-fn exact(number: &Number) -> Option<i128> {
-    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
-}
-
-fn compare(one: &Number, other: &Number) -> Ordering {
-    match (exact(one), exact(other)) {
-        (Some(one), Some(other)) => one.cmp(&other),
-        _ => one.as_f64().unwrap_or(0.0).total_cmp(&(other.as_f64().unwrap_or(0.0) + 0.0)),
-    }
-}
-
-fn is_multiple(number: &Number, step: &Number) -> bool {
-    match (exact(number), exact(step)) {
-        (Some(number), Some(step)) => number % step == 0,
-        _ => {
-            // Decimal fractions are not exact in binary: 19.99 is a multiple of 0.01.
-            let times = number.as_f64().unwrap_or(0.0) / step.as_f64().unwrap_or(1.0);
-            times.is_finite() && (times - times.round()).abs() <= times.abs().max(1.0) * 1e-12
-        }
-    }
 }
 
 /// Equal as JSON: 1 is 1.0, and members have no order.
@@ -433,16 +285,6 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// A name as a part of a JSON pointer (RFC 6901).
-fn escaped(name: &str) -> Cow<'_, str> {
-    if name.contains(['~', '/']) { name.replace('~', "~0").replace('/', "~1").into() } else { name.into() }
-}
-
-/// A place in the schema: `#`, or `#/` and a JSON pointer.
-fn find<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    root.pointer(reference.strip_prefix('#')?)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -456,7 +298,9 @@ mod tests {
             any::<bool>().prop_map(Value::from),
             (-3_i64..4).prop_map(Value::from),
             (-6_i32..7).prop_map(|half| Value::from(f64::from(half) / 2.0)),
-            "[ab]{0,3}".prop_map(Value::from),
+            prop_oneof![Just(-0.0), Just(1e19), Just(9.007_199_254_740_993e15), Just(1e300)].prop_map(Value::from),
+            (9_007_199_254_740_991_u64..9_007_199_254_740_995).prop_map(Value::from),
+            "[ab0_٣é\n]{0,3}".prop_map(Value::from),
         ];
         leaf.prop_recursive(2, 8, 3, |inner| {
             prop_oneof![
@@ -486,7 +330,8 @@ mod tests {
             (small.clone(), small.clone())
                 .prop_map(|(low, high)| json!({"exclusiveMinimum": low, "exclusiveMaximum": high})),
             (small.clone(), small.clone()).prop_map(|(least, most)| json!({"minLength": least, "maxLength": most})),
-            Just(json!({"pattern": "^a"})),
+            prop_oneof![Just("^a"), Just("^\\d"), Just("\\D$"), Just("^[\\w]+$"), Just("\\W"), Just("^.a")]
+                .prop_map(|pattern| json!({ "pattern": pattern })),
             (small.clone(), small.clone()).prop_map(|(least, most)| json!({"minItems": least, "maxProperties": most})),
             Just(json!({"uniqueItems": true})),
             "[abc]".prop_map(|name| json!({ "required": [name] })),
@@ -548,9 +393,38 @@ mod tests {
                 "#/$ref: https://example.com/s is not a place in this schema, such as #/$defs/name",
             ),
             (json!({"not": {"unevaluatedItems": false}}), "#/not/unevaluatedItems: this keyword is not supported"),
+            (json!({"requierd": ["n"]}), "#/requierd: there is no such keyword; did you mean required?"),
+            (
+                json!({"name": "answer", "schema": {"type": "object"}}),
+                "#/name: there is no such keyword; take it out, or let its name begin with x-",
+            ),
+            (json!({"type": []}), "#/type: one of the seven types, or a list of them is expected"),
+            (json!({"items": {"$id": "s"}}), "#/items/$id: no id but the whole schema's own is expected"),
+            (json!({"$schema": "https://example.com/s"}), "#/$schema: a draft of json-schema.org is expected"),
+            (json!({"items": [{}]}), "#/items: a schema is an object or a boolean"),
+            (
+                json!({"$ref": "#/$defs/a", "$defs": {"a": {"not": {"$ref": "#/$defs/a"}}}}),
+                "#/$defs/a: this schema refers to itself, so that checking it has no end",
+            ),
+            (
+                json!({"properties": {"n": {"anyOf": [true, {"$ref": "#/properties/n"}]}}}),
+                "#/properties/n: this schema refers to itself, so that checking it has no end",
+            ),
         ] {
             assert_eq!(Validator::new(schema).err().as_deref(), Some(expect));
         }
+    }
+
+    #[test]
+    fn a_chain_of_references_is_read_as_far_as_it_is_checked() {
+        let chain = |length: usize| {
+            let link = |n: usize| (n.to_string(), json!({"$ref": format!("#/$defs/{}", n + 1)}));
+            let mut schemas: Map<String, Value> = (0..length).map(link).collect();
+            schemas.insert(length.to_string(), json!({"type": "integer"}));
+            Validator::new(json!({"items": {"$ref": "#/$defs/0"}, "$defs": schemas}))
+        };
+        assert_eq!(chain(90).unwrap().faults(&json!([1, "x"]), 10).len(), 1);
+        assert!(chain(5_000).err().unwrap().contains("more than 100 schemas follow each other here"));
     }
 
     #[test]
@@ -570,10 +444,42 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_refer_to_each_other_end() {
-        let schema = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
-        assert_eq!(Validator::new(schema).unwrap().faults(&json!(1), 10).len(), 1);
-        let tree = json!({"properties": {"next": {"$ref": "#"}}, "additionalProperties": false});
-        assert!(Validator::new(tree).unwrap().faults(&json!({"next": {"next": {}}}), 10).is_empty());
+    fn a_schema_may_refer_to_itself_for_what_is_inside() {
+        let tree = json!({
+            "type": "object",
+            "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
+            "additionalProperties": false,
+        });
+        let nested = |depth: usize, end: Value| (0..depth).fold(end, |value, _| json!({ "next": value }));
+        let tree = Validator::new(tree).unwrap();
+        assert!(tree.faults(&nested(120, Value::Null), 10).is_empty());
+        assert_eq!(tree.faults(&nested(120, json!(1)), 10).len(), 1);
+        let alike =
+            json!({"allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"type": "integer"}}});
+        assert!(Validator::new(alike).unwrap().faults(&json!(1), 10).is_empty());
+    }
+
+    #[test]
+    fn what_is_too_deep_to_be_checked_does_not_pass() {
+        let schema = json!({"not": {"$ref": "#/$defs/list"}, "$defs": {"list": {"items": {"$ref": "#/$defs/list"}}}});
+        let value = (0..DEEPEST).fold(json!(1), |value, _| json!([value]));
+        let faults = Validator::new(schema).unwrap().faults(&value, 10);
+        assert_eq!(faults[0].what, "it is nested too deeply to be checked");
+    }
+
+    #[test]
+    fn a_place_in_the_schema_may_be_written_as_in_a_uri() {
+        let schema = json!({"$ref": "#/$defs/List%3Ca~1b%3E", "$defs": {"List<a/b>": {"type": "array"}}});
+        let validator = Validator::new(schema).unwrap();
+        assert!(validator.faults(&json!([]), 10).is_empty() && validator.faults(&json!(1), 10).len() == 1);
+    }
+
+    #[test]
+    fn notes_say_nothing_about_what_is_valid() {
+        let schema = json!({
+            "$schema": "http://json-schema.org/draft-07/schema#", "$id": "https://example.com/s", "$comment": "c",
+            "title": "t", "format": "date", "default": 1, "x-order": [1], "discriminator": {"propertyName": "kind"},
+        });
+        assert!(Validator::new(schema).unwrap().faults(&json!("no date"), 10).is_empty());
     }
 }

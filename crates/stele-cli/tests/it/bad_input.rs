@@ -301,6 +301,8 @@ fn a_schema_that_is_none() {
     let server = server(Say::text("x"));
     says(&Done::of(place.with(&server, ["run", "--output-schema", "schema.json", "x"])), 2, "usage.schema");
     says(&Done::of(place.with(&server, ["run", "--output-schema", "none.json", "x"])), 2, "usage.schema");
+    place.write("schema.json", "{\"requierd\": [\"n\"]}");
+    says(&Done::of(place.with(&server, ["run", "--output-schema", "schema.json", "x"])), 2, "did you mean required?");
 }
 
 #[test]
