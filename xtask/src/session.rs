@@ -254,19 +254,9 @@ impl<'a> Grower<'a> {
 
     /// Appends an event as the driver does, with its turn and step.
     fn append(&mut self, event: impl Into<Event>) -> Result<()> {
-        let event = event.into();
-        let counters = self.state.counters();
-        let turn = match &event {
-            Event::TurnStarted(_) => Some(counters.turns + 1),
-            _ => self.state.turn().map(|turn| turn.number),
-        };
-        let step = match &event {
-            Event::StepStarted(_) => Some(counters.steps + 1),
-            _ => self.state.step().map(|step| step.number),
-        };
         self.now = Millis(self.now.0 + 7);
-        let search = transcript(&event);
-        let mut record = Record { seq: self.state.next_seq(), ts: self.now, turn, step, event };
+        let mut record = Record::next(&self.state, self.now, event.into());
+        let search = transcript(&record.event);
         let stored = record.encode()?;
         self.state.fold(&record);
         self.size.records += 1;

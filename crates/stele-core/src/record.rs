@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::{Error, Event, Hash, Millis, Result, Seq, Text};
+use crate::{Error, Event, Hash, Millis, Result, Seq, State, Text};
 
 /// Version of the record format that this build writes.
 const FORMAT: u32 = 1;
@@ -84,6 +84,21 @@ struct EnvelopeIn<'a> {
 }
 
 impl Record {
+    /// The record that an event is at the end of a log: its position, its turn and its step.
+    #[must_use]
+    pub fn next(state: &State, ts: Millis, event: Event) -> Self {
+        let counters = state.counters();
+        let turn = match &event {
+            Event::TurnStarted(_) => Some(counters.turns + 1),
+            _ => state.turn().map(|turn| turn.number),
+        };
+        let step = match &event {
+            Event::StepStarted(_) => Some(counters.steps + 1),
+            _ => state.step().map(|step| step.number),
+        };
+        Self { seq: state.next_seq(), ts, turn, step, event }
+    }
+
     /// The bytes to store, written once.
     ///
     /// # Errors

@@ -11,17 +11,7 @@ use crate::{Logged, Notice, Result};
 impl Driver {
     /// Stages an event: it is folded now and written with the next commit.
     pub(crate) fn append(&mut self, event: impl Into<Event>) -> Result<()> {
-        let event = event.into();
-        let counters = self.state.counters();
-        let turn = match &event {
-            Event::TurnStarted(_) => Some(counters.turns + 1),
-            _ => self.state.turn().map(|turn| turn.number),
-        };
-        let step = match &event {
-            Event::StepStarted(_) => Some(counters.steps + 1),
-            _ => self.state.step().map(|step| step.number),
-        };
-        let mut record = Record { seq: self.state.next_seq(), ts: self.agent.now(), turn, step, event };
+        let mut record = Record::next(&self.state, self.agent.now(), event.into());
         let stored = record.encode()?;
         self.state.fold(&record);
         self.staged.push(Logged { record, stored });
