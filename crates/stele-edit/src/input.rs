@@ -1,8 +1,8 @@
 //! Any dialect against one file.
 
-use crate::dialect::once::Once;
 use crate::dialect::{self, Action, Parsed};
 use crate::edit::{Applied, Options, requests};
+use crate::once::Once;
 use crate::path::same_file;
 use crate::perform::{InsertAt, Request, perform};
 use crate::refuse::{Code, Refusal};

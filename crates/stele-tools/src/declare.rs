@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use stele_core::{CallCard, CardKind, ToolOutput, ToolSpec, parse_lenient};
+use stele_edit::Once;
 
 use crate::error::{Error, Result};
 use crate::sanitise;
@@ -46,8 +46,12 @@ impl<A: DeserializeOwned + JsonSchema> Declared<A> {
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
         let wrong =
             |problem: String| Error::Arguments { tool: self.spec.name.clone(), problem, shape: self.shape.sketch() };
-        let value: Value = parse_lenient(arguments.as_bytes())
-            .map_err(|error| wrong(format!("the arguments are not valid JSON ({error})")))?;
+        let Once(value) = parse_lenient(arguments.as_bytes()).map_err(|error| {
+            wrong(match error.is_data() {
+                true => format!("{error}; give it once"),
+                false => format!("the arguments are not valid JSON ({error})"),
+            })
+        })?;
         self.shape.check(&value, "").map_err(wrong)?;
         serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
     }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::loose::{self, Loose};
-use super::once::Once;
 use super::{Action, Dialect, Fault, Section};
+use crate::once::Once;
 use crate::refuse::{Code, Refusal};
 use crate::{Edit, text};
 

@@ -8,7 +8,6 @@ mod envelope;
 mod fence;
 mod json;
 mod loose;
-pub(crate) mod once;
 mod sed;
 mod unified;
 mod xml;

@@ -52,6 +52,21 @@ fn wrong_arguments_name_the_field_and_show_the_shape() {
 }
 
 #[test]
+fn a_field_that_is_given_twice_is_refused_by_its_name() {
+    for (name, arguments, field) in [
+        ("write", r#"{"path":"a","path":"b","content":""}"#, "path"),
+        ("edit", r#"{"path":"a","edits":[{"old":"x","new":"y","new":"z"}]}"#, "new"),
+        ("edit", r#"{"path":"a","edits":[],"edits":[{"old":"x","new":"y"}]}"#, "edits"),
+        ("bash", r#"{"command":"ls","c\u006fmmand":"rm x"}"#, "command"),
+    ] {
+        let error = tool(&options(), name).subjects(arguments).unwrap_err();
+        assert_eq!((error.code.as_str(), error.class), ("tool.arguments", ToolErrorClass::Argument), "{arguments}");
+        let said = format!("{name}: the field `{field}` is given twice in one object");
+        assert!(error.message.starts_with(&said) && error.message.contains("give it once"), "{}", error.message);
+    }
+}
+
+#[test]
 fn fields_nobody_asked_for_are_ignored() {
     let read = tool(&options(), "read");
     assert_eq!(read.subjects(r#"{"path":"a","reason":"curious","limit":null}"#).unwrap(), [Subject::Read("a".into())]);

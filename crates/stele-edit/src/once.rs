@@ -5,8 +5,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A value without repeated fields.
-pub(crate) struct Once(pub(crate) Value);
+/// A JSON value in which no object has a field twice; reading one that has is an error that names the field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Once(pub Value);
 
 impl<'de> Deserialize<'de> for Once {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
