@@ -193,8 +193,8 @@ pub struct StepCall {
     pub gated_by: Option<crate::By>,
     /// True when it may run beside its neighbours; known once it was gated.
     pub parallel: bool,
-    /// True when it ended with an error.
-    pub failed: bool,
+    /// The code of the error it ended with, if it did.
+    pub error: Option<String>,
 }
 
 /// Where a call stands.
@@ -439,7 +439,7 @@ impl State {
     fn end_step(&mut self) {
         let Some(step) = self.step.take() else { return };
         if let Some(turn) = &mut self.turn {
-            let all_failed = !step.calls.is_empty() && step.calls.iter().all(|call| call.failed);
+            let all_failed = !step.calls.is_empty() && step.calls.iter().all(|call| call.error.is_some());
             turn.failed_steps = if all_failed { turn.failed_steps + 1 } else { 0 };
         }
     }
@@ -464,7 +464,7 @@ impl State {
                         effects: Effects::Local,
                         gated_by: None,
                         parallel: false,
-                        failed: false,
+                        error: None,
                     }),
                     _ => None,
                 })
@@ -493,10 +493,9 @@ impl State {
     }
 
     fn result(&mut self, result: &ToolResult) {
-        let failed = result.error.is_some();
         if let Some(call) = self.call_mut(result.call) {
             call.stage = CallStage::Done;
-            call.failed = failed;
+            call.error = result.error.as_ref().map(|error| error.code.clone());
         }
         let call = self.calls.get(&result.call);
         let changed = result.meta.files.iter().any(|file| file.action != FileAction::Read);

@@ -6,7 +6,6 @@ use stele_core::{
     Action, By, Call, CallId, CallSession, Event, FileChanged, Invocation, Text, TodoSet, ToolError, ToolErrorClass,
     ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
 };
-use stele_guard::Workspace;
 use tokio::sync::oneshot;
 
 use super::Driver;
@@ -26,6 +25,9 @@ impl Driver {
             Ok(subjects) => subjects,
             Err(error) => return self.append(failed(id, &error)),
         };
+        if let Some(refused) = self.without_its_folder(id, || subjects.clone()) {
+            return self.append(refused);
+        }
         let call = Call {
             id,
             tool: record.name.clone(),
@@ -54,14 +56,20 @@ impl Driver {
         })
     }
 
-    pub(super) fn start(&mut self, key: String, call: CallId) -> Result<()> {
+    /// Starts a body. True when its result was appended instead.
+    pub(super) fn start(&mut self, key: String, call: CallId) -> Result<bool> {
         let Some((tool, arguments)) = self
             .state
             .call(call)
             .and_then(|record| Some((Arc::clone(self.agent.tool(&record.name)?), record.arguments.shared())))
         else {
-            return Ok(());
+            return Ok(false);
         };
+        // The folder was there when the call was judged.
+        if let Some(refused) = self.without_its_folder(call, || tool.subjects(&arguments).unwrap_or_default()) {
+            self.append(refused)?;
+            return Ok(true);
+        }
         self.append(ToolStarted { call })?;
         self.commit()?;
         let (stop, stopped) = oneshot::channel::<()>();
@@ -109,7 +117,7 @@ impl Driver {
             let _ = updates.send(Update::Ran { call, output: Box::new(output) });
         });
         self.in_flight.insert(key, InFlight::Body(Some(stop)));
-        Ok(())
+        Ok(false)
     }
 
     /// A command that was found to only read needs nobody to look for what it changed.
@@ -167,17 +175,6 @@ impl Driver {
             Some(items) => self.append(TodoSet { items }),
             None => Ok(()),
         }
-    }
-
-    /// Goes where the last command ended, as long as that folder is there.
-    pub(crate) fn follow_cwd(&mut self) -> Result<()> {
-        let chosen = self.state.cwd().filter(|cwd| cwd.starts_with(self.workspace.root()) && cwd.is_dir());
-        let cwd = chosen.unwrap_or(&self.folder).to_owned();
-        if cwd != self.cwd {
-            self.workspace = Workspace::new(self.workspace.root(), &cwd, &self.agent.options.surroundings)?;
-            self.cwd = cwd;
-        }
-        Ok(())
     }
 }
 

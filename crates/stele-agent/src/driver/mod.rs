@@ -7,6 +7,7 @@ mod flight;
 mod log;
 mod requests;
 mod run;
+mod whereabouts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

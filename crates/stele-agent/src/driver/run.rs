@@ -106,7 +106,7 @@ impl Driver {
             }
             match action {
                 Action::Send { step, attempt, not_before } => appended |= self.send(key, step, attempt, not_before)?,
-                Action::Run { call } => self.start(key, call)?,
+                Action::Run { call } => appended |= self.start(key, call)?,
                 Action::Stop { call } => appended |= self.stop(call)?,
                 Action::Ask { .. } => {
                     self.in_flight.insert(key, InFlight::Question);

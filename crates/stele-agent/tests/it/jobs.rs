@@ -258,6 +258,7 @@ async fn a_change_of_folder_is_logged_and_taken_up_by_another_process() {
         Say::call("bash", &bash("pwd > where")),
         Say::call("write", &json!({"path": "here.txt", "content": "x"})),
         Say::text("ok"),
+        Say::call("bash", &bash("pwd > was_meant_for_there")),
         Say::call("bash", &bash("pwd > where")),
         Say::text("ok"),
     ]);
@@ -274,5 +275,6 @@ async fn a_change_of_folder_is_logged_and_taken_up_by_another_process() {
     // A folder that is gone is no prison.
     std::fs::remove_dir_all(stage.path("deep")).unwrap();
     ask(&mut driver, "go on").await;
+    assert!(!stage.path("was_meant_for_there").exists());
     assert_eq!(stage.read("where").trim(), stage.folder.to_str().unwrap());
 }

@@ -13,3 +13,4 @@ mod rules;
 mod stage;
 mod takeover;
 mod undo;
+mod whereabouts;

@@ -93,7 +93,8 @@ pub(crate) struct Outcome {
 /// limit and the time a stop takes, which is less than 3 s.
 pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, follow: &Follow<'_>) -> Result<Outcome> {
     if !command.cwd.is_dir() {
-        return Err(Error::Spawn(format!("the folder {} is gone", command.cwd.display())));
+        let gone = command.cwd.display();
+        return Err(Error::Spawn(format!("the folder {gone} is gone; give cwd, a folder that is there, to go on")));
     }
     let started = Instant::now();
     let mut running = match command.supervisor {
