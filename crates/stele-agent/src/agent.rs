@@ -7,6 +7,7 @@ use stele_core::{Call, CallDecision, Config, Failure, FailureCode, Millis, Mode,
 use stele_guard::{Layer, List, Policy, Surroundings, Workspace};
 use stele_provider::{Client, LedgerFile, Route, Secret};
 use stele_store::Store;
+use stele_tools::InPlace;
 
 use crate::{Error, Result};
 
@@ -36,6 +37,8 @@ pub struct AgentOptions {
     pub client: Client,
     /// What endpoints were seen to take; read when an epoch opens.
     pub ledger: LedgerFile,
+    /// How an undo writes files that have to keep their inode.
+    pub in_place: InPlace,
     /// The tools that are offered; their order in a request depends on group and name alone.
     pub tools: Vec<Arc<dyn Tool>>,
     /// The routes that are configured.

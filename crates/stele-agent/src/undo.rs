@@ -11,10 +11,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stele_core::{
-    By, Content, FileChange, FileLeft, FileVersion, Hash, LeftWhy, RedoApplied, State, TodoSet, UndoApplied, limits,
+    By, Content, FileChange, FileLeft, FileVersion, Hash, LeftWhy, RedoApplied, State, TodoSet, ToolError, UndoApplied,
+    limits,
 };
 use stele_store::Store;
-use stele_tools::change::{self, Change, Version, Wanted};
+use stele_tools::InPlace;
+use stele_tools::change::{self, Becomes, Change, Moved, Wanted};
 
 use crate::driver::Driver;
 use crate::{ChangedSince, Error, Result};
@@ -73,7 +75,7 @@ impl Driver {
         }
         let Some(last) = self.state().history().done().last().cloned() else { return Err(Error::NothingTo("undo")) };
         let plan = Plan::backwards(last.files.values(), self.agent.store(), changed_since)?;
-        plan.carry_out()?;
+        plan.carry_out(&self.agent.options.in_place)?;
         let files = plan.files();
         let cut = self.state().undo_cut();
         self.append(UndoApplied {
@@ -105,7 +107,7 @@ impl Driver {
             return Err(Error::NothingTo("redo"));
         };
         let plan = Plan::backwards(undone.files.iter(), self.agent.store(), changed_since)?;
-        plan.carry_out()?;
+        plan.carry_out(&self.agent.options.in_place)?;
         let files = plan.files();
         let (turn, cut) = (undone.changes.turn, self.state().redo_cut());
         self.append(RedoApplied { turn, by: by.clone(), files: plan.logged(), left: plan.left.clone() })?;
@@ -139,13 +141,42 @@ struct Plan {
 struct Step {
     path: PathBuf,
     name: String,
-    now: Option<Version>,
-    /// What it is to be, and its bytes.
-    to: Option<(FileVersion, Vec<u8>)>,
+    now: Option<FileVersion>,
+    /// Its bytes now, as far as the log keeps them.
+    bytes: Option<Vec<u8>>,
+    /// What it is to be, and where that is.
+    to: Option<(FileVersion, Source)>,
     /// The first folder that goes with it, when it goes.
     made: Option<PathBuf>,
     /// The first folder that is made for it, when it comes back.
     makes: Option<PathBuf>,
+}
+
+/// Where the content of a file is that comes back.
+enum Source {
+    /// In the log.
+    Kept(Vec<u8>),
+    /// Under another name: the turn moved it, and what it is was never read into the log.
+    At(PathBuf),
+}
+
+/// The rank of a step that moves a file back.
+const MOVES: u8 = 1;
+
+impl Step {
+    /// True when all that stands there now is in the log once it is replaced.
+    fn is_kept(&self) -> bool {
+        self.now.is_none() || self.bytes.is_some()
+    }
+
+    /// Its place in the order: what goes, what moves, what is written.
+    fn rank(&self) -> u8 {
+        match self.to {
+            None => 0,
+            Some((_, Source::At(_))) => MOVES,
+            Some((_, Source::Kept(_))) => 2,
+        }
+    }
 }
 
 impl Plan {
@@ -155,29 +186,79 @@ impl Plan {
         store: &Store,
         changed_since: ChangedSince,
     ) -> Result<Self> {
-        let changes: Vec<&FileChange> = changes.filter(|change| change.before != change.after).collect();
+        let all: Vec<&FileChange> = changes.collect();
+        let changes: Vec<&FileChange> = all.iter().copied().filter(|change| change.before != change.after).collect();
         let mut plan = Self { steps: Vec::new(), already: Vec::new(), left: Vec::new() };
-        // What goes makes room for what comes: a file for a folder, a folder for a file.
-        for goes in [true, false] {
-            let gone: BTreeSet<PathBuf> = plan.steps.iter().map(|step| step.path.clone()).collect();
-            for change in changes.iter().filter(|change| change.before.is_none() == goes) {
-                match step(change, &gone, store, changed_since)? {
-                    Ok(Some(step)) => plan.steps.push(step),
-                    Ok(None) => plan.already.push(already(change, store)),
-                    Err(why) => plan.left.push(FileLeft { path: change.path.clone(), why }),
-                }
+        let mut moved = Vec::new();
+        for change in &changes {
+            if change.before.is_some() && bytes_before(change, store)?.is_none() {
+                moved.push(*change);
             }
         }
+        let is_moved = |change: &&FileChange| moved.iter().any(|moved| moved.path == change.path);
+        // What goes makes room for what comes: a file for a folder, a folder for a file. What was moved comes last, when
+        // it is known which files leave their place.
+        let goes = changes.iter().filter(|change| change.before.is_none());
+        let comes = changes.iter().filter(|change| change.before.is_some() && !is_moved(change));
+        for change in goes.copied().chain(comes.copied()).chain(moved.iter().copied()) {
+            let gone: BTreeSet<PathBuf> =
+                plan.steps.iter().filter(|step| step.to.is_none()).map(|step| step.path.clone()).collect();
+            let only_copy = moved.iter().any(|moved| same_content(moved.before, change.after));
+            match plan.step(change, &gone, store, changed_since)? {
+                Ok(Some(step)) if step.is_kept() || only_copy || changed_since == ChangedSince::Overwrite => {
+                    plan.steps.push(step);
+                }
+                Ok(Some(_)) => plan.left.push(FileLeft { path: change.path.clone(), why: LeftWhy::WouldBeLost }),
+                Ok(None) => plan.already.push(already(change, store)),
+                Err(why) => plan.left.push(FileLeft { path: change.path.clone(), why }),
+            }
+        }
+        plan.keep_only_copies(&moved);
         plan.left.sort_by(|one, other| one.path.cmp(&other.path));
-        plan.steps.sort_by_key(|step| (step.to.is_some(), std::cmp::Reverse(step.path.clone())));
-        plan.share_folders();
+        plan.steps.sort_by_key(|step| (step.rank(), std::cmp::Reverse(step.path.clone())));
+        plan.share_folders(&all);
         Ok(plan)
     }
 
-    /// A folder goes with the last file in it, whichever file it was made for.
-    fn share_folders(&mut self) {
+    /// What was moved and cannot go back stays where it is: nothing else has its content.
+    fn keep_only_copies(&mut self, moved: &[&FileChange]) {
+        let sources = self.sources();
+        let kept = self.steps.iter().enumerate().find_map(|(at, step)| {
+            let of = moved.iter().find(|moved| same_content(moved.before, step.now) && moved.path != step.name)?;
+            (!sources.contains(&step.path)).then_some((at, of))
+        });
+        let Some((at, of)) = kept else { return };
+        let path = self.steps.remove(at).name;
+        let detail = format!("it was moved here from {}, where it cannot go back to", of.path);
+        self.left.push(FileLeft { path, why: LeftWhy::Blocked { detail } });
+        // What was to move away from there may have been the only copy of another one.
+        self.keep_only_copies(moved);
+    }
+
+    /// The places from which files move back.
+    fn sources(&self) -> BTreeSet<PathBuf> {
+        let from = |step: &Step| match &step.to {
+            Some((_, Source::At(from))) => Some(from.clone()),
+            _ => None,
+        };
+        self.steps.iter().filter_map(from).collect()
+    }
+
+    /// Where the content of a file stands that the log does not have: under the name that the turn moved it to, as long
+    /// as it leaves that name.
+    fn at_another_place(&self, version: FileVersion, path: &Path) -> Option<Source> {
+        let taken = self.sources();
+        let found = self.steps.iter().filter(|step| step.rank() != MOVES && !taken.contains(&step.path));
+        let mut found = found.filter(|step| same_content(step.now, Some(version)) && !path.starts_with(&step.path));
+        // What moves away itself is no place to move to: the one would have to come before the other.
+        found.next().filter(|_| !taken.contains(path)).map(|step| Source::At(step.path.clone()))
+    }
+
+    /// A folder goes with the last file in it, whichever file it was made for, also one that came and went.
+    fn share_folders(&mut self, changes: &[&FileChange]) {
         let comes = self.steps.iter().filter(|step| step.to.is_some()).map(|step| step.path.clone());
-        let made = self.steps.iter().filter(|step| step.to.is_none()).filter_map(|step| step.made.clone());
+        let made = changes.iter().filter(|change| change.before.is_none()).filter_map(|change| change.made.as_ref());
+        let made = made.map(PathBuf::from);
         let folders: BTreeSet<PathBuf> = comes.chain(made).collect();
         for step in self.steps.iter_mut().filter(|step| step.to.is_none()) {
             let first = step.path.ancestors().skip(1).filter(|folder| folders.contains(*folder)).last();
@@ -185,18 +266,27 @@ impl Plan {
         }
     }
 
-    fn carry_out(&self) -> Result<()> {
+    fn carry_out(&self, in_place: &InPlace) -> Result<()> {
+        let sources = self.sources();
+        let made = |from: &Path| self.steps.iter().find(|step| step.path == from).and_then(|step| step.made.clone());
         let changes: Vec<Change<'_>> = self
             .steps
             .iter()
-            .map(|step| Change {
-                shown: &step.name,
-                path: step.path.clone(),
-                to: step.to.as_ref().map(|(version, bytes)| Wanted { bytes, mode: Some(version.mode) }),
-                made: step.made.clone(),
+            .filter(|step| step.to.is_some() || !sources.contains(&step.path))
+            .map(|step| {
+                let becomes = match &step.to {
+                    None => Becomes::Gone(step.made.clone()),
+                    Some((version, Source::Kept(bytes))) => {
+                        Becomes::Content(Wanted { bytes, mode: Some(version.mode) })
+                    }
+                    Some((version, Source::At(from))) => {
+                        Becomes::Moved(Moved { from: from.clone(), made: made(from), mode: version.mode })
+                    }
+                };
+                Change { shown: &step.name, path: step.path.clone(), becomes }
             })
             .collect();
-        match change::apply(&changes) {
+        match change::apply(&changes, in_place) {
             Ok(_) => Ok(()),
             Err(error) if error.code == "patch.half_done" => Err(Error::HalfRestored(error)),
             Err(error) => Err(Error::Restore(error)),
@@ -214,27 +304,91 @@ impl Plan {
     /// The changes as the log has them: from what stands there now to what is restored.
     fn files(&self) -> Vec<FileChange> {
         let by_path: BTreeMap<&str, &Step> = self.steps.iter().map(|step| (step.name.as_str(), step)).collect();
+        let sources = self.sources();
         let file = |step: &Step| {
-            let kept = step.now.as_ref().filter(|now| is_kept(now));
+            // What only moves away is not lost.
+            let kept = step.bytes.as_deref().filter(|_| !sources.contains(&step.path));
             FileChange {
                 path: step.name.clone(),
-                before: step.now.as_ref().map(described),
+                before: step.now,
                 after: step.to.as_ref().map(|(version, _)| *version),
-                kept: kept.map(|now| Content::new(now.bytes.as_slice())),
+                kept: kept.map(Content::new),
                 made: step.makes.as_ref().map(|made| made.display().to_string()),
             }
         };
         by_path.into_values().map(file).collect()
     }
+
+    /// The step that brings one file back; nothing when it is there already, or why it has to stay as it is.
+    fn step(
+        &self,
+        change: &FileChange,
+        gone: &BTreeSet<PathBuf>,
+        store: &Store,
+        changed_since: ChangedSince,
+    ) -> Result<std::result::Result<Option<Step>, LeftWhy>> {
+        let path = PathBuf::from(&change.path);
+        // What stands in place of a folder on the way and goes first does not count, wherever it leads.
+        let in_the_way = path.ancestors().skip(1).filter(|folder| gone.contains(*folder)).last();
+        if let Some(detail) = detour(in_the_way.unwrap_or(&path)) {
+            return Ok(Err(LeftWhy::Blocked { detail }));
+        }
+        let now = match in_the_way.is_some() || is_emptied(&path, gone) {
+            true => Ok((None, None)),
+            false => standing(&path),
+        };
+        let (now, bytes) = match now {
+            Ok(now) => now,
+            Err(error) => return Ok(Err(LeftWhy::Blocked { detail: error.message })),
+        };
+        if now == change.before {
+            return Ok(Ok(None));
+        }
+        if now != change.after && changed_since == ChangedSince::Leave {
+            return Ok(Err(LeftWhy::ChangedSince));
+        }
+        let to = match change.before {
+            None => None,
+            Some(version) => {
+                let kept = bytes_before(change, store)?.map(Source::Kept);
+                match kept.or_else(|| self.at_another_place(version, &path)) {
+                    Some(source) => Some((version, source)),
+                    None => return Ok(Err(LeftWhy::NotKept)),
+                }
+            }
+        };
+        let is_made = |folder: &&Path| gone.contains(*folder) || !folder.is_dir();
+        let makes = path.ancestors().skip(1).filter(is_made).last().filter(|_| to.is_some()).map(Path::to_owned);
+        Ok(Ok(Some(Step { path, name: change.path.clone(), now, bytes, to, made: None, makes })))
+    }
 }
 
-fn described(version: &Version) -> FileVersion {
-    FileVersion { hash: Hash::of(&version.bytes), len: version.bytes.len() as u64, mode: version.mode }
+/// What stands under a name, with its bytes as far as the log keeps them.
+fn standing(path: &Path) -> std::result::Result<(Option<FileVersion>, Option<Vec<u8>>), ToolError> {
+    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() > limits::UNDO_FILE_BYTES.default) {
+        return Ok((change::described_at(path)?, None));
+    }
+    let read = change::version(path)?;
+    let now = read.as_ref().map(|read| FileVersion {
+        hash: Hash::of(&read.bytes),
+        len: read.bytes.len() as u64,
+        mode: read.mode,
+    });
+    Ok((now, read.map(|read| read.bytes)))
 }
 
-/// True when the log keeps the bytes of a version that is replaced.
-fn is_kept(version: &Version) -> bool {
-    version.bytes.len() as u64 <= limits::UNDO_FILE_BYTES.default
+/// The bytes that a file had before, where the log has them: those that were not kept for this change may have been for
+/// another.
+fn bytes_before(change: &FileChange, store: &Store) -> Result<Option<Vec<u8>>> {
+    let kept = change.kept.as_ref().map(|kept| kept.at().blob);
+    Ok(match kept.or(change.before.map(|version| version.hash)) {
+        Some(hash) => store.blob_bytes(&hash)?,
+        None => None,
+    })
+}
+
+fn same_content(one: Option<FileVersion>, other: Option<FileVersion>) -> bool {
+    one.is_some() && one.map(|version| version.hash) == other.map(|version| version.hash)
 }
 
 /// The way back of a file that is already as it should be: the log may have what it was, from elsewhere.
@@ -257,51 +411,6 @@ fn is_emptied(folder: &Path, gone: &BTreeSet<PathBuf>) -> bool {
     let mut entries = entries.peekable();
     entries.peek().is_some()
         && entries.all(|entry| entry.is_ok_and(|entry| gone.contains(&entry.path()) || is_emptied(&entry.path(), gone)))
-}
-
-/// The step that brings one file back; nothing when it is there already, or why it has to stay as it is.
-fn step(
-    change: &FileChange,
-    gone: &BTreeSet<PathBuf>,
-    store: &Store,
-    changed_since: ChangedSince,
-) -> Result<std::result::Result<Option<Step>, LeftWhy>> {
-    let path = PathBuf::from(&change.path);
-    // What stands in place of a folder on the way and goes first does not count, wherever it leads.
-    let in_the_way = path.ancestors().skip(1).filter(|folder| gone.contains(*folder)).last();
-    if let Some(detail) = detour(in_the_way.unwrap_or(&path)) {
-        return Ok(Err(LeftWhy::Blocked { detail }));
-    }
-    let now = match in_the_way.is_some() || is_emptied(&path, gone) {
-        true => Ok(None),
-        false => change::version(&path),
-    };
-    let now = match now {
-        Ok(now) => now,
-        Err(error) => return Ok(Err(LeftWhy::Blocked { detail: error.message })),
-    };
-    let here = now.as_ref().map(described);
-    if here == change.before {
-        return Ok(Ok(None));
-    }
-    if here != change.after && changed_since == ChangedSince::Leave {
-        return Ok(Err(LeftWhy::ChangedSince));
-    }
-    let to = match (&change.before, &change.kept) {
-        (None, _) => None,
-        // What was not kept for this change may have been for another.
-        (Some(version), kept) => match store.blob_bytes(&kept.as_ref().map_or(version.hash, |kept| kept.at().blob))? {
-            Some(bytes) => Some((*version, bytes)),
-            None => return Ok(Err(LeftWhy::NotKept)),
-        },
-    };
-    if now.as_ref().is_some_and(|now| !is_kept(now)) && changed_since == ChangedSince::Leave {
-        return Ok(Err(LeftWhy::WouldBeLost));
-    }
-    let made = change.made.as_ref().map(PathBuf::from);
-    let is_made = |folder: &&Path| gone.contains(*folder) || !folder.is_dir();
-    let makes = path.ancestors().skip(1).filter(is_made).last().filter(|_| to.is_some()).map(Path::to_owned);
-    Ok(Ok(Some(Step { path, name: change.path.clone(), now, to, made, makes })))
 }
 
 /// Why a path does not lead any more where it led: a folder on the way is a link now.

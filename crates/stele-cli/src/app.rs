@@ -12,7 +12,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::nearest::distance;
 use crate::output;
 use crate::render::json::{self, Line};
-use crate::setup::{self, Environment, Setup};
+use crate::setup::{Environment, Setup};
 
 /// Runs the command of this process.
 pub fn run() -> ExitCode {
@@ -154,8 +154,8 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
         Command::Verify(args) => commands::verify::main(&for_logs(environment, &global)?, &args),
         Command::Cache(command) => commands::cache::main(&for_logs(environment, &global)?, &command),
         Command::Proxy(args) => commands::proxy::main(&Setup::new(environment, &global, &plain)?, &args),
-        Command::Edit(args) => commands::edit::edit(&setup::folder(&global)?, &args, environment.look(global.color)),
-        Command::Patch(args) => commands::edit::patch(&setup::folder(&global)?, &args, environment.look(global.color)),
+        Command::Edit(args) => commands::edit::edit(&environment, &global, &args),
+        Command::Patch(args) => commands::edit::patch(&environment, &global, &args),
         Command::Undo(args) => commands::undo::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Models(args) => commands::models::main(&Setup::new(environment, &global, &plain)?, &args),
         Command::Probe(args) => commands::probe::main(&Setup::new(environment, &global, &plain)?, &args),

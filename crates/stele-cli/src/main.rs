@@ -21,6 +21,7 @@ mod setup;
 mod signals;
 mod spill;
 mod tally;
+mod unfinished;
 mod values;
 
 use std::process::ExitCode;

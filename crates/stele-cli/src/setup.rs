@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,6 +11,7 @@ use stele_core::{Millis, Tool};
 use stele_guard::Surroundings;
 use stele_provider::{Client, ClientSettings, KeySource, LedgerFile, Route};
 use stele_store::Store;
+use stele_tools::InPlace;
 
 use crate::args::{ColorChoice, Global, SessionArgs};
 use crate::config::{Config, Flags, Inputs};
@@ -117,12 +118,12 @@ impl Setup {
 
     /// The tools, for cards and for running.
     pub fn tools(&self, ask: Option<stele_tools::Ask>) -> Vec<Arc<dyn Tool>> {
-        let supervisor = std::env::current_exe().ok().map(|program| vec![program.into_os_string(), SUPERVISE.into()]);
         stele_tools::builtin(&stele_tools::Options {
             environment: self.environment.variables.clone(),
             pass: self.config.shell_env.clone(),
-            supervisor,
+            supervisor: supervisor(),
             spill: Some(crate::spill::folder(&self.config.data)),
+            unfinished: Some(crate::unfinished::folder(&self.config.data)),
             ask,
             limits: self.config.tool_limits,
             offer: self.config.offer.clone(),
@@ -189,10 +190,12 @@ impl Setup {
         LedgerFile::new(self.config.data.join("ledger.jsonl"))
     }
 
-    /// An agent.
+    /// An agent. What was cut off before is told now.
     pub fn agent(&self, routes: Vec<Route>, approvals: Approvals, tools: Vec<Arc<dyn Tool>>) -> Result<Arc<Agent>> {
+        crate::unfinished::tell(&self.config.data, self.look.stderr());
         Ok(Agent::new(AgentOptions {
             store: self.store()?,
+            in_place: in_place(Some(&self.config.data)),
             client: self.client()?,
             ledger: self.ledger(),
             tools,
@@ -210,6 +213,22 @@ impl Setup {
             clock: Clock { now, today },
         }))
     }
+}
+
+/// The program that supervises shell commands and writes in place, with its leading argument.
+fn supervisor() -> Option<Vec<OsString>> {
+    std::env::current_exe().ok().map(|program| vec![program.into_os_string(), SUPERVISE.into()])
+}
+
+/// How files are written that have to keep their inode.
+pub fn in_place(data: Option<&Path>) -> InPlace {
+    InPlace { writer: supervisor(), kept: data.map(crate::unfinished::folder) }
+}
+
+/// Where the data is, whatever the configuration says; `None` where nothing tells.
+pub fn data(environment: &Environment) -> Option<PathBuf> {
+    let inputs = Inputs::defaults(environment.text()).ok()?;
+    Config::load(&inputs).ok().map(|config| config.data)
 }
 
 fn config_flags(flags: &SessionArgs) -> Flags {

@@ -4,8 +4,7 @@
 //! crash; links are followed, not replaced; mode, owner and hard links are kept.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::ops::Bound;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -16,6 +15,7 @@ use stele_core::{Content, FileChange, FileVersion, Hash, ToolError, limits};
 
 use crate::error::{Error, Result};
 use crate::file;
+use crate::overwrite::InPlace;
 use crate::path::Place;
 
 /// The bits of a mode that say what a file is (`inode(7)`).
@@ -65,7 +65,7 @@ pub struct Located {
 /// # Errors
 /// `file.*` for a name that leads nowhere or to what is no regular file, `edit.too_large`.
 pub fn locate(folder: &Path, asked: &str) -> Result<Located, ToolError> {
-    let place = Place { cwd: folder.to_owned(), home: None, spill: None, writer: None };
+    let place = Place { cwd: folder.to_owned(), home: None, spill: None, in_place: InPlace::default() };
     let located = match place.find(asked) {
         Ok(found) => file::read(&found.path, asked).map(|bytes| Located {
             path: found.path,
@@ -86,20 +86,40 @@ pub fn version(path: &Path) -> Result<Option<Version>, ToolError> {
     look(path, &path.display().to_string()).map_err(ToolError::from)
 }
 
-fn look(path: &Path, asked: &str) -> Result<Option<Version>> {
-    let metadata = match fs::symlink_metadata(path) {
-        Ok(metadata) => metadata,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
+/// What stands under a real path, as the log describes it; absent when there is nothing. Of any size: nothing is kept in
+/// memory.
+///
+/// # Errors
+/// `file.*` for what is neither a regular file nor a link, or cannot be read.
+pub fn described_at(path: &Path) -> Result<Option<FileVersion>, ToolError> {
+    let asked = path.display().to_string();
+    let described = |metadata: Metadata| match metadata.is_symlink() {
+        true => Ok(described(&target_of(path, &asked)?, metadata.mode())),
+        false => {
+            let (hash, len) = file::hash(path, &asked)?;
+            Ok(FileVersion { hash, len, mode: metadata.mode() })
         }
-        Err(error) => return Err(Error::io("read", asked)(error)),
     };
-    let bytes = if metadata.is_symlink() {
-        fs::read_link(path).map_err(Error::io("read", asked))?.into_os_string().into_vec()
-    } else {
-        file::read(path, asked)?
-    };
+    metadata_of(path, &asked).and_then(|found| found.map(described).transpose()).map_err(ToolError::from)
+}
+
+fn look(path: &Path, asked: &str) -> Result<Option<Version>> {
+    let Some(metadata) = metadata_of(path, asked)? else { return Ok(None) };
+    let bytes = if metadata.is_symlink() { target_of(path, asked)? } else { file::read(path, asked)? };
     Ok(Some(Version { bytes, mode: metadata.mode() }))
+}
+
+fn metadata_of(path: &Path, asked: &str) -> Result<Option<Metadata>> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Error::io("read", asked)(error)),
+    }
+}
+
+/// Where a link points to.
+fn target_of(path: &Path, asked: &str) -> Result<Vec<u8>> {
+    Ok(fs::read_link(path).map_err(Error::io("read", asked))?.into_os_string().into_vec())
 }
 
 pub(crate) fn is_missing(error: &Error) -> bool {
@@ -157,13 +177,22 @@ pub struct Change<'a> {
     pub shown: &'a str,
     /// The real path.
     pub path: PathBuf,
-    /// Its new content; absent when it is to go.
-    pub to: Option<Wanted<'a>>,
-    /// When it is to go: the first folder that was made for it goes as well, as far as it is empty then.
-    pub made: Option<PathBuf>,
+    /// What is to stand there.
+    pub becomes: Becomes<'a>,
 }
 
 /// What is to stand under a name.
+#[derive(Clone, Debug)]
+pub enum Becomes<'a> {
+    /// Nothing. The first folder that was made for it goes as well, as far as it is empty then.
+    Gone(Option<PathBuf>),
+    /// This content.
+    Content(Wanted<'a>),
+    /// The file that stands under another name, which is gone then: also one that is too large to be read.
+    Moved(Moved),
+}
+
+/// A content.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// The bytes; for a symbolic link, where it points to.
@@ -172,49 +201,69 @@ pub struct Wanted<'a> {
     pub mode: Option<u32>,
 }
 
+/// A file under another name.
+#[derive(Clone, Debug)]
+pub struct Moved {
+    /// Where it stands.
+    pub from: PathBuf,
+    /// The first folder that was made for it there: it goes as well, as far as it is empty then.
+    pub made: Option<PathBuf>,
+    /// The mode it gets.
+    pub mode: u32,
+}
+
+impl Change<'_> {
+    /// The name that nothing stands under afterwards.
+    fn leaves(&self) -> Option<&Path> {
+        match &self.becomes {
+            Becomes::Gone(_) => Some(&self.path),
+            Becomes::Content(_) => None,
+            Becomes::Moved(moved) => Some(&moved.from),
+        }
+    }
+}
+
 /// Makes all changes, in order; when one fails, those before it are taken back. Gives a note for each file that could
 /// not be replaced in one go.
 ///
 /// # Errors
 /// `file.*` with nothing changed; `patch.half_done` when a change could not be taken back either.
-pub fn apply(changes: &[Change<'_>]) -> Result<Vec<String>, ToolError> {
-    make(changes, None).map_err(ToolError::from)
+pub fn apply(changes: &[Change<'_>], in_place: &InPlace) -> Result<Vec<String>, ToolError> {
+    make(changes, in_place).map_err(ToolError::from)
 }
 
-pub(crate) fn make(changes: &[Change<'_>], writer: Option<&[OsString]>) -> Result<Vec<String>> {
+pub(crate) fn make(changes: &[Change<'_>], in_place: &InPlace) -> Result<Vec<String>> {
     let mut going = BTreeSet::new();
     let mut steps = Vec::new();
     for change in changes {
         steps.push(if waits(&change.path, &going) { None } else { Some(Step::new(change)?) });
-        if change.to.is_none() {
-            going.insert(change.path.as_path());
-        }
+        going.extend(change.leaves());
     }
     let (mut done, mut notes) = (Vec::new(), Vec::new());
     for (change, step) in changes.iter().zip(steps) {
         match step.map_or_else(|| Step::new(change), Ok) {
             Ok(step) => done.push(step),
-            Err(error) => return Err(undone(&done, error)),
+            Err(error) => return Err(undone(&done, error, in_place)),
         }
-        match done.last().map_or(Ok(None), |step| step.take(writer)) {
+        match done.last().map_or(Ok(None), |step| step.take(in_place)) {
             Ok(note) => notes.extend(note),
-            Err(error) => return Err(undone(&done, error)),
+            Err(error) => return Err(undone(&done, error, in_place)),
         }
     }
     Ok(notes)
 }
 
-/// True when nobody can tell what stands at a path before an earlier change was made: what goes is a folder on its way,
-/// or stands beneath it.
+/// True when nobody can tell what stands at a path before an earlier change was made: what goes stands there, is a folder
+/// on its way, or stands beneath it.
 fn waits(path: &Path, going: &BTreeSet<&Path>) -> bool {
     let beneath = going.range::<Path, _>((Bound::Excluded(path), Bound::Unbounded)).next();
-    beneath.is_some_and(|gone| gone.starts_with(path)) || path.ancestors().skip(1).any(|folder| going.contains(folder))
+    beneath.is_some_and(|gone| gone.starts_with(path)) || path.ancestors().any(|folder| going.contains(folder))
 }
 
 /// Takes back what was done, and says why.
-fn undone(done: &[Step<'_, '_>], error: Error) -> Error {
+fn undone(done: &[Step<'_, '_>], error: Error, in_place: &InPlace) -> Error {
     let failed: Vec<&str> =
-        done.iter().rev().filter(|step| step.back().is_err()).map(|step| step.change.shown).collect();
+        done.iter().rev().filter(|step| step.back(in_place).is_err()).map(|step| step.change.shown).collect();
     match failed.is_empty() {
         true => error,
         false => Error::HalfDone { reason: error.to_string(), files: failed.join(", ") },
@@ -225,6 +274,8 @@ fn undone(done: &[Step<'_, '_>], error: Error) -> Error {
 struct Step<'c, 'a> {
     change: &'c Change<'a>,
     before: Option<Version>,
+    /// The mode of the file that is moved.
+    mode: u32,
     /// The first folder that did not exist.
     made: Option<PathBuf>,
 }
@@ -232,31 +283,51 @@ struct Step<'c, 'a> {
 impl<'c, 'a> Step<'c, 'a> {
     fn new(change: &'c Change<'a>) -> Result<Self> {
         let before = look(&change.path, change.shown)?;
-        Ok(Self { change, before, made: first_made(&change.path) })
+        let mode = match &change.becomes {
+            Becomes::Moved(moved) => fs::metadata(&moved.from).map_err(Error::io("move", change.shown))?.mode(),
+            Becomes::Gone(_) | Becomes::Content(_) => 0,
+        };
+        Ok(Self { change, before, mode, made: first_made(&change.path) })
     }
 
     /// Does it; a note where the file was not replaced in one go.
-    fn take(&self, writer: Option<&[OsString]>) -> Result<Option<String>> {
+    fn take(&self, in_place: &InPlace) -> Result<Option<String>> {
         let (path, shown) = (self.change.path.as_path(), self.change.shown);
-        let Some(wanted) = self.change.to else {
-            if self.before.is_some() {
-                fs::remove_file(path).map_err(Error::io("delete", shown))?;
-                remove_empty(path, self.change.made.as_deref());
+        match &self.change.becomes {
+            Becomes::Gone(made) => {
+                if self.before.is_some() {
+                    fs::remove_file(path).map_err(Error::io("delete", shown))?;
+                    remove_empty(path, made.as_deref());
+                }
+                Ok(None)
             }
-            return Ok(None);
-        };
-        put(path, shown, self.before.as_ref(), wanted, writer)
+            Becomes::Content(wanted) => put(path, shown, self.before.as_ref(), *wanted, in_place),
+            Becomes::Moved(moved) => {
+                make_folder_of(path, shown)?;
+                fs::rename(&moved.from, path).map_err(Error::io("move", shown))?;
+                set_mode(path, shown, moved.mode)?;
+                remove_empty(&moved.from, moved.made.as_deref());
+                Ok(None)
+            }
+        }
     }
 
     /// Takes it back.
-    fn back(&self) -> Result<()> {
+    fn back(&self, in_place: &InPlace) -> Result<()> {
         let (path, shown) = (self.change.path.as_path(), self.change.shown);
+        if let Becomes::Moved(moved) = &self.change.becomes
+            && fs::symlink_metadata(&moved.from).is_err()
+        {
+            make_folder_of(&moved.from, shown)?;
+            fs::rename(path, &moved.from).map_err(Error::io("move", shown))?;
+            set_mode(&moved.from, shown, self.mode)?;
+        }
         let now = look(path, shown)?;
         match &self.before {
             Some(before) if now.as_ref() == Some(before) => Ok(()),
             Some(before) => {
                 let wanted = Wanted { bytes: &before.bytes, mode: Some(before.mode) };
-                put(path, shown, now.as_ref(), wanted, None).map(drop)
+                put(path, shown, now.as_ref(), wanted, in_place).map(drop)
             }
             None => {
                 if now.is_some() {
@@ -270,13 +341,7 @@ impl<'c, 'a> Step<'c, 'a> {
 }
 
 /// Puts something under a name where `now` stands.
-fn put(
-    path: &Path,
-    shown: &str,
-    now: Option<&Version>,
-    wanted: Wanted<'_>,
-    writer: Option<&[OsString]>,
-) -> Result<Option<String>> {
+fn put(path: &Path, shown: &str, now: Option<&Version>, wanted: Wanted<'_>, how: &InPlace) -> Result<Option<String>> {
     let link = wanted.mode.is_some_and(is_link);
     if let Some(now) = now
         && (link || now.is_link())
@@ -287,31 +352,34 @@ fn put(
         fs::remove_file(path).map_err(Error::io("replace", shown))?;
     }
     if link {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(Error::io("create the folder of", shown))?;
-        }
+        make_folder_of(path, shown)?;
         let to = std::ffi::OsStr::from_bytes(wanted.bytes);
         std::os::unix::fs::symlink(to, path).map_err(Error::io("create", shown))?;
         return Ok(None);
     }
     let now = now.filter(|now| !now.is_link());
-    let set = |mode: u32| {
-        let mode = fs::Permissions::from_mode(mode & BITS);
-        fs::set_permissions(path, mode).map_err(Error::io("change the mode of", shown))
-    };
     let mut in_place = None;
     if now.is_none_or(|now| now.bytes != wanted.bytes) {
         if let (Some(now), Some(_)) = (now, wanted.mode)
             && now.mode & 0o222 == 0
         {
-            set(now.mode | 0o200)?;
+            set_mode(path, shown, now.mode | 0o200)?;
         }
-        in_place = file::replace(path, shown, wanted.bytes, writer)?;
+        in_place = file::replace(path, shown, wanted.bytes, how)?;
     }
     if let Some(mode) = wanted.mode {
-        set(mode)?;
+        set_mode(path, shown, mode)?;
     }
     Ok(in_place.map(|why| format!("{shown} was written in place, since {why}")))
+}
+
+fn set_mode(path: &Path, shown: &str, mode: u32) -> Result<()> {
+    let mode = fs::Permissions::from_mode(mode & BITS);
+    fs::set_permissions(path, mode).map_err(Error::io("change the mode of", shown))
+}
+
+fn make_folder_of(path: &Path, shown: &str) -> Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(Error::io("create the folder of", shown))
 }
 
 /// Removes the folders above a file that is gone, from the last to `first`, as far as they are empty.
@@ -325,8 +393,13 @@ fn remove_empty(path: &Path, first: Option<&Path>) {
 mod tests {
     use super::*;
 
+    fn apply(changes: &[Change<'_>]) -> Result<Vec<String>, ToolError> {
+        super::apply(changes, &InPlace::default())
+    }
+
     fn change<'a>(path: &Path, to: Option<Wanted<'a>>) -> Change<'a> {
-        Change { shown: "f", path: path.to_owned(), to, made: None }
+        let becomes = to.map_or(Becomes::Gone(None), Becomes::Content);
+        Change { shown: "f", path: path.to_owned(), becomes }
     }
 
     #[test]
@@ -370,5 +443,29 @@ mod tests {
         apply(&[change(&path, None)]).unwrap();
         assert_eq!(version(&path).unwrap(), None);
         apply(&[change(&path, None)]).unwrap();
+    }
+
+    #[test]
+    fn what_is_moved_takes_another_place_and_goes_back_when_something_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("made")).unwrap();
+        fs::write(at("made/large"), "large").unwrap();
+        fs::write(at("small"), "small").unwrap();
+        fs::set_permissions(at("made/large"), fs::Permissions::from_mode(0o600)).unwrap();
+        let moved = Moved { from: at("made/large"), made: Some(at("made")), mode: 0o100_755 };
+        let moves = || Change { shown: "f", path: at("back/large"), becomes: Becomes::Moved(moved.clone()) };
+        let new = Some(Wanted { bytes: b"new", mode: None });
+        let failed = apply(&[moves(), change(&at("made/large"), new), change(&at("small/er"), new)]);
+        assert_eq!(failed.unwrap_err().code, "file.io");
+        let is = |name: &str, bytes: &[u8], mode| {
+            assert_eq!(version(&at(name)).unwrap(), Some(Version { bytes: bytes.to_vec(), mode }), "{name}");
+        };
+        is("made/large", b"large", 0o100_600);
+        assert!(!at("back").exists());
+        apply(&[moves()]).unwrap();
+        is("back/large", b"large", 0o100_755);
+        assert!(!at("made").exists());
+        assert_eq!(described_at(&at("back/large")).unwrap().unwrap(), described(b"large", 0o100_755));
     }
 }

@@ -1,6 +1,5 @@
 //! Reading whole files for a change, and writing them so that a reader sees the old or the new.
 
-use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
@@ -8,11 +7,11 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use stele_core::{FileAction, FileMeta, Hash, Text};
+use stele_core::{FileAction, FileMeta, Hash, Hasher, Text};
 
 use crate::attributes;
 use crate::error::{Error, Result};
-use crate::overwrite::overwrite;
+use crate::overwrite::{InPlace, overwrite};
 
 /// Largest file, in bytes, that is held in memory to be changed.
 pub(crate) const LARGEST: u64 = 256 * 1024 * 1024;
@@ -75,18 +74,27 @@ pub(crate) fn read(path: &Path, asked: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The hash and the length of a file of any size.
+pub(crate) fn hash(path: &Path, asked: &str) -> Result<(Hash, u64)> {
+    let (mut file, _) = open(path, asked)?;
+    let (mut hasher, mut len) = (Hasher::new(), 0);
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let count = file.read(&mut buffer).map_err(Error::io("read", asked))?;
+        if count == 0 {
+            return Ok((Hash::from(&hasher), len));
+        }
+        hasher.update(&buffer[..count]);
+        len += count as u64;
+    }
+}
+
 /// Replaces the content of a file, or creates it with its folders. `path` is a real path: links have
 /// been followed. A reader, also after a crash, sees the old content or the new.
 ///
 /// Returns why the content was written in place, where a replacement would have lost something
-/// else: then a power cut in the middle leaves a mixture. `writer` is the program that writes in place
-/// ([`crate::Options::supervisor`]).
-pub(crate) fn replace(
-    path: &Path,
-    asked: &str,
-    bytes: &[u8],
-    writer: Option<&[OsString]>,
-) -> Result<Option<&'static str>> {
+/// else.
+pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8], how: &InPlace) -> Result<Option<&'static str>> {
     let folder = path.parent().unwrap_or(Path::new("/"));
     let before = match fs::metadata(path) {
         Ok(metadata) => Some(metadata),
@@ -114,7 +122,7 @@ pub(crate) fn replace(
             Err(error) => return Err(Error::io("write", asked)(error)),
         }
     };
-    overwrite(path, bytes, writer).map_err(Error::io("write", asked))?;
+    overwrite(path, bytes, how).map_err(Error::io("write", asked))?;
     Ok(Some(in_place))
 }
 

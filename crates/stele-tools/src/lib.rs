@@ -37,6 +37,7 @@ mod spill;
 mod supervise;
 mod tools;
 pub mod tree;
+mod unfinished;
 mod walk;
 #[cfg(feature = "web")]
 mod web;
@@ -48,8 +49,10 @@ use std::sync::Arc;
 
 use stele_core::{Future, Tool, limits};
 
+pub use overwrite::InPlace;
 pub use preview::{Preview, PreviewOptions, preview};
 pub use supervise::supervise;
+pub use unfinished::{Unfinished, unfinished};
 
 /// What this build can have and whether it has it, by the names of the cargo features.
 pub const FEATURES: [(&str, bool); 3] = [
@@ -74,6 +77,9 @@ pub struct Options {
     /// The folder, absolute, for results that are too long to be shown: each session has one of its own in
     /// it. Absent: what is left out of a result is gone.
     pub spill: Option<PathBuf>,
+    /// The folder, absolute, for what is written in place, until it is safe on disk ([`unfinished`]). Absent: a power cut
+    /// in the middle of that leaves a mixture of which nobody is told.
+    pub unfinished: Option<PathBuf>,
     /// How a person is asked; absent when nobody can be.
     pub ask: Option<Ask>,
     /// The limits in force.
@@ -202,7 +208,8 @@ impl Options {
     /// What names are resolved with; the home folder is the one that the environment names.
     fn roots(&self) -> path::Roots {
         let home = self.environment.iter().find(|(name, _)| name == "HOME").map(|(_, home)| PathBuf::from(home));
-        path::Roots { home, spill: self.spill.clone(), writer: self.supervisor.clone() }
+        let in_place = InPlace { writer: self.supervisor.clone(), kept: self.unfinished.clone() };
+        path::Roots { home, spill: self.spill.clone(), in_place }
     }
 }
 

@@ -2,29 +2,45 @@
 //!
 //! Such a file cannot be replaced by a rename, so whoever dies while it is written leaves a mixture. What ends the agent
 //! (`kill -9`, a closed terminal, an empty memory) therefore must not end the writing: a process outside the agent's
-//! group takes the whole content first and only then begins. A power cut can still leave a mixture.
+//! group takes the whole content first and only then begins. Against a power cut the content is kept meanwhile
+//! ([`crate::unfinished`]).
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use rustix::fs::FallocateFlags;
 
+use crate::unfinished::{self, Kept};
+
 /// What the process is asked for.
 pub(crate) const OVERWRITE: &str = "overwrite";
 
-/// Writes over the old content by a process of its own; `writer` is the program with its leading arguments. Without one
-/// this process writes.
-pub(crate) fn overwrite(path: &Path, bytes: &[u8], writer: Option<&[OsString]>) -> io::Result<()> {
-    let Some([program, leading @ ..]) = writer else { return write(path, bytes) };
+/// How a file is written that has to keep its inode.
+#[derive(Clone, Debug, Default)]
+pub struct InPlace {
+    /// The program and leading arguments that end up in [`crate::supervise`]: a process of its own writes. Without it this
+    /// process does, and its end in the middle leaves a mixture.
+    pub writer: Option<Vec<OsString>>,
+    /// The folder, absolute, in which the new content is kept until the file is safe on disk. Without it a power cut in the
+    /// middle leaves a mixture that nobody is told of.
+    pub kept: Option<PathBuf>,
+}
+
+/// Writes over the old content.
+pub(crate) fn overwrite(path: &Path, bytes: &[u8], in_place: &InPlace) -> io::Result<()> {
+    let kept = in_place.kept.as_deref();
+    kept.map_or(Ok(()), unfinished::make)?;
+    let Some([program, leading @ ..]) = in_place.writer.as_deref() else { return write(path, bytes, kept) };
     let mut child = Command::new(program)
         .args(leading)
         .arg(OVERWRITE)
         .arg(bytes.len().to_string())
         .arg(path)
+        .args(kept)
         .env_clear()
         .process_group(0)
         .stdin(Stdio::piped())
@@ -43,12 +59,13 @@ pub(crate) fn overwrite(path: &Path, bytes: &[u8], writer: Option<&[OsString]>) 
     Err(code.map_or_else(|| io::Error::other("the process that wrote it failed"), io::Error::from_raw_os_error))
 }
 
-/// The body of the process: the length and the path are arguments, the content comes in. The number of an error goes out.
-pub(crate) fn serve(len: &str, path: &Path) -> ExitCode {
+/// The body of the process: the length, the path and where the content is kept are arguments, the content comes in. The
+/// number of an error goes out.
+pub(crate) fn serve(len: &str, path: &Path, kept: Option<&Path>) -> ExitCode {
     let Ok(len) = len.parse::<usize>() else { return ExitCode::from(2) };
     let mut bytes = Vec::with_capacity(len);
     let outcome = io::stdin().lock().read_to_end(&mut bytes).and_then(|_| match bytes.len() == len {
-        true => write(path, &bytes),
+        true => write(path, &bytes, kept),
         // Whoever sent it is gone: nothing was begun.
         false => Err(io::ErrorKind::UnexpectedEof.into()),
     });
@@ -62,12 +79,17 @@ pub(crate) fn serve(len: &str, path: &Path) -> ExitCode {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write(path: &Path, bytes: &[u8], kept: Option<&Path>) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     reserve(&file, bytes.len() as u64)?;
+    let kept = kept.map(|folder| Kept::begin(folder, path, bytes)).transpose()?;
     file.write_all(bytes)?;
     file.set_len(bytes.len() as u64)?;
-    file.sync_all()
+    file.sync_all()?;
+    if let Some(kept) = kept {
+        kept.end();
+    }
+    Ok(())
 }
 
 /// Takes the space that more content needs, so that a full disk is met before anything is written.

@@ -1,6 +1,5 @@
 //! From the name a model wrote to the file that is meant.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -9,6 +8,7 @@ pub(crate) use stele_core::name_on_a_line as one_line;
 use stele_core::{SessionId, is_alike};
 
 use crate::error::{Error, Result};
+use crate::overwrite::InPlace;
 use crate::spill::{self, Spill};
 
 /// Entries of a folder that are looked at for a name that does not exist.
@@ -25,15 +25,15 @@ pub(crate) struct Roots {
     pub(crate) home: Option<PathBuf>,
     /// The folder of all spills.
     pub(crate) spill: Option<PathBuf>,
-    /// The program that writes files in place, with its leading arguments.
-    pub(crate) writer: Option<Vec<OsString>>,
+    /// How files are written in place.
+    pub(crate) in_place: InPlace,
 }
 
 impl Roots {
     /// Where the names of a call are resolved.
     pub(crate) fn place(&self, cwd: &Path, session: &SessionId) -> Place {
         let spill = self.spill.as_ref().map(|folder| folder.join(session.as_str()));
-        Place { cwd: cwd.to_owned(), home: self.home.clone(), spill, writer: self.writer.clone() }
+        Place { cwd: cwd.to_owned(), home: self.home.clone(), spill, in_place: self.in_place.clone() }
     }
 
     /// The spill of a call or job.
@@ -51,8 +51,8 @@ pub(crate) struct Place {
     pub(crate) home: Option<PathBuf>,
     /// The folder of the session's spills.
     pub(crate) spill: Option<PathBuf>,
-    /// The program that writes files in place, with its leading arguments.
-    pub(crate) writer: Option<Vec<OsString>>,
+    /// How files are written in place.
+    pub(crate) in_place: InPlace,
 }
 
 /// An existing file or folder.
@@ -243,7 +243,8 @@ mod tests {
 
     #[test]
     fn home_is_expanded_only_as_a_whole_component() {
-        let place = Place { cwd: "/w".into(), home: Some("/home/me".into()), spill: None, writer: None };
+        let place =
+            Place { cwd: "/w".into(), home: Some("/home/me".into()), spill: None, in_place: InPlace::default() };
         assert_eq!(place.join("~"), Path::new("/home/me"));
         assert_eq!(place.join("~/a"), Path::new("/home/me/a"));
         assert_eq!(place.join("~a"), Path::new("/w/~a"));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::overwrite::InPlace;
 use crate::path::Place;
 use crate::tools;
 
@@ -41,7 +42,7 @@ impl Preview {
 /// # Errors
 /// Why the call would fail, as the model would be told.
 pub fn preview(tool: &str, arguments: &str, cwd: &Path, options: &PreviewOptions) -> Option<Result<Preview, String>> {
-    let place = Place { cwd: cwd.to_owned(), home: options.home.clone(), spill: None, writer: None };
+    let place = Place { cwd: cwd.to_owned(), home: options.home.clone(), spill: None, in_place: InPlace::default() };
     let made = match tool {
         "write" => tools::write::preview(&place, arguments),
         "edit" => tools::edit::preview(&place, arguments, &options.edit),

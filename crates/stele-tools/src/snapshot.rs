@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use stele_core::{Content, FileChange, FileVersion, Hash, Hasher, limits};
+use stele_core::{Content, FileChange, FileVersion, Hash, limits};
 
 use crate::{file, walk};
 
@@ -24,6 +24,8 @@ const TIME: Duration = Duration::from_secs(2);
 const TICK_NS: i128 = 50_000_000;
 /// Where no birth times are kept: a file whose last change is this much older than a look was there when it was taken.
 const OLD_NS: i128 = 1_000_000_000;
+/// Largest file, in bytes, that is read in its new place when a command moved it.
+const MOVED: u64 = 1024 * 1024 * 1024;
 /// How many paths that went while they were out of view are named.
 const NAMED: usize = 8;
 
@@ -44,8 +46,7 @@ pub(crate) struct Snapshot {
 #[derive(Clone)]
 struct Entry {
     stamp: Stamp,
-    /// False when the file had just been changed, so that the stamp proves nothing.
-    settled: bool,
+    looked_ns: i128,
     /// Absent when it was too large, or could not be read.
     content: Option<(Hash, Arc<[u8]>)>,
 }
@@ -82,6 +83,12 @@ impl Stamp {
             changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
             born_ns: metadata.created().ok().map(since_epoch_ns),
         }
+    }
+
+    /// True for a file that only got another name: what tells of its content is the same.
+    fn is_of_the_same_content(&self, other: &Self) -> bool {
+        let told = |stamp: &Self| (stamp.file(), stamp.size, stamp.modified_ns, stamp.born_ns);
+        told(self) == told(other)
     }
 
     /// Which file it is, whatever becomes of its name and content.
@@ -163,8 +170,15 @@ impl Snapshot {
         for (path, entry) in &self.entries {
             *files.entry(entry.stamp.file()).or_insert(false) |= entry.content.is_some() && in_both(path);
         }
+        let moves = self.moves(&now, in_both);
+        let mut moved = BTreeSet::new();
+        for (from, to) in moves {
+            if self.moved(from, to, &now.entries[to], &mut seen) {
+                moved.extend([from, to]);
+            }
+        }
         let paths: BTreeSet<&PathBuf> = self.entries.keys().chain(now.entries.keys()).collect();
-        for path in paths.into_iter().filter(|path| in_both(path)) {
+        for path in paths.into_iter().filter(|path| in_both(path) && !moved.contains(path)) {
             match (self.entries.get(path), now.entries.get(path)) {
                 (None, Some(after)) => self.created(path, after, &files, &mut seen),
                 (Some(before), None) => match self.out_of_view(path, before) {
@@ -172,7 +186,9 @@ impl Snapshot {
                     None => deleted(path, before, &mut seen),
                 },
                 (Some(before), Some(after)) if self.is_unread(before, after, &files) => {
-                    seen.not_covered.push(format!("{}, over which another file was moved", path.display()));
+                    let path = path.display();
+                    seen.not_covered
+                        .push(format!("{path}, over which another file was moved: look where that came from"));
                 }
                 (Some(before), Some(after)) => changed(path, before, after, &mut seen),
                 (None, None) => {}
@@ -194,16 +210,61 @@ impl Snapshot {
         Entry::look(path, Some(before), &mut limits::SNAPSHOT_FILE_BYTES.default.clone())
     }
 
+    /// Files that this look has not read and that stand under another name now, by their old and new name.
+    fn moves<'a>(&'a self, now: &'a Self, in_both: impl Fn(&PathBuf) -> bool) -> Vec<(&'a PathBuf, &'a PathBuf)> {
+        let mut arrived: BTreeMap<(u64, u64), (&PathBuf, &Stamp)> = BTreeMap::new();
+        for (path, entry) in now.entries.iter().filter(|(path, _)| in_both(path)) {
+            // What was replaced has to be at hand, or it would be lost in silence.
+            let replaced = self.entries.get(path);
+            let known = replaced.is_none_or(|it| it.content.is_some() && it.stamp.file() != entry.stamp.file());
+            if known && !self.is_unseen(path) {
+                arrived.entry(entry.stamp.file()).or_insert((path, &entry.stamp));
+            }
+        }
+        let unread = |entry: &Entry| {
+            entry.content.is_none() && entry.has_settled(entry.stamp.modified_ns) && entry.stamp.size <= MOVED
+        };
+        let unread = self.entries.iter().filter(|(_, entry)| unread(entry));
+        let gone = unread.filter(|(path, _)| in_both(path) && fs::symlink_metadata(path).is_err());
+        gone.filter_map(|(from, entry)| {
+            let (to, stamp) = arrived.get(&entry.stamp.file())?;
+            entry.stamp.is_of_the_same_content(stamp).then_some((from, *to))
+        })
+        .collect()
+    }
+
+    /// Notes a move of a file whose content nobody has read before: it is read in its new place. False where that fails.
+    fn moved(&self, from: &Path, to: &Path, entry: &Entry, seen: &mut Differences) -> bool {
+        let (Some(_), Some(_), Ok(version)) = (from.to_str(), to.to_str(), entry.version_at(to)) else { return false };
+        note(from, Some(version), None, None, None, seen);
+        let replaced = self.entries.get(to).and_then(|entry| Some((entry, entry.content.as_ref()?)));
+        let kept = replaced.map(|(_, (_, bytes))| Content::new(Arc::clone(bytes)));
+        let before = replaced.map(|(entry, (hash, _))| entry.version(*hash));
+        let made = before.is_none().then(|| self.made(to)).flatten();
+        note(to, before, kept, Some(Ok(version)), made, seen);
+        true
+    }
+
+    /// True for a path at which, or above which, something stood that was not looked at.
+    fn is_unseen(&self, path: &Path) -> bool {
+        path.ancestors().any(|path| self.unseen.contains(path))
+    }
+
+    /// The first of the folders that were made for a file.
+    fn made(&self, path: &Path) -> Option<String> {
+        let missing = |folder: &&Path| **folder != self.root && !self.folders.contains(*folder);
+        path.ancestors().skip(1).take_while(missing).last().map(|made| made.display().to_string())
+    }
+
     /// A file that was not there before, if that is certain: what is taken for new is deleted by an undo.
     fn created(&self, path: &Path, after: &Entry, files: &BTreeMap<(u64, u64), bool>, seen: &mut Differences) {
-        let was_there = path.ancestors().any(|path| self.unseen.contains(path));
-        if was_there || !self.is_new(&after.stamp, files) {
-            seen.not_covered.push(format!("{}, which was moved here or came into view", path.display()));
+        if self.is_unseen(path) || !self.is_new(&after.stamp, files) {
+            let path = path.display();
+            let what = "which was moved here or came into view: it stays; move it back or remove it yourself";
+            seen.not_covered.push(format!("{path}, {what}"));
             return;
         }
-        let missing = |folder: &&Path| **folder != self.root && !self.folders.contains(*folder);
-        let made = path.ancestors().skip(1).take_while(missing).last().map(|made| made.display().to_string());
-        note(path, None, None, Some(after), made, seen);
+        note(path, None, None, Some(after.version_at(path)), self.made(path), seen);
     }
 
     /// True for a file that was made after this look, and for one that this look has read under another name: there
@@ -248,14 +309,14 @@ fn deleted(path: &Path, before: &Entry, seen: &mut Differences) {
 }
 
 fn changed(path: &Path, before: &Entry, after: &Entry, seen: &mut Differences) {
-    if before.stamp == after.stamp && before.settled {
+    if before.stamp == after.stamp && before.settled() {
         return;
     }
     match (&before.content, &after.content) {
         (Some((old, _)), Some((new, _))) if old == new && before.stamp.mode == after.stamp.mode => {}
         (Some((hash, bytes)), _) => {
             let kept = Some(Content::new(Arc::clone(bytes)));
-            note(path, Some(before.version(*hash)), kept, Some(after), None, seen);
+            note(path, Some(before.version(*hash)), kept, Some(after.version_at(path)), None, seen);
         }
         (None, _) if before.stamp == after.stamp => {}
         (None, _) => seen.not_covered.push(lost(path, before)),
@@ -264,14 +325,15 @@ fn changed(path: &Path, before: &Entry, after: &Entry, seen: &mut Differences) {
 
 fn lost(path: &Path, before: &Entry) -> String {
     let size = before.stamp.size;
-    format!("{}, which a command changed: its {size} bytes were not read before", path.display())
+    let path = path.display();
+    format!("{path}, which a command changed: its {size} bytes were not read before, so only a copy elsewhere has them")
 }
 
 fn note(
     path: &Path,
     before: Option<FileVersion>,
     kept: Option<Content>,
-    after: Option<&Entry>,
+    after: Option<io::Result<FileVersion>>,
     made: Option<String>,
     seen: &mut Differences,
 ) {
@@ -279,7 +341,7 @@ fn note(
         seen.not_covered.push(format!("{}, since its name is not UTF-8", path.display()));
         return;
     };
-    let after = match after.map(|after| after.version_at(path)).transpose() {
+    let after = match after.transpose() {
         Ok(after) => after,
         Err(error) => {
             seen.not_covered.push(format!("{name}, which cannot be read: {error}"));
@@ -296,18 +358,27 @@ impl Entry {
         let fits = stamp.size <= limits::SNAPSHOT_FILE_BYTES.default.min(*room);
         if let Some(known) = known
             && known.stamp == stamp
-            && known.settled
+            && known.settled()
             && (known.content.is_some() || !fits)
         {
             *room = room.saturating_sub(known.content.as_ref().map_or(0, |(_, bytes)| bytes.len() as u64));
             return Some(known.clone());
         }
-        let settled = now_ns() - stamp.modified_ns.max(stamp.changed_ns) > TICK_NS;
+        let looked_ns = now_ns();
         let content = fits.then(|| read(path, stamp.mode)).and_then(io::Result::ok).map(|bytes| {
             *room = room.saturating_sub(bytes.len() as u64);
             (Hash::of(&bytes), Arc::from(bytes))
         });
-        Some(Self { stamp, settled, content })
+        Some(Self { stamp, looked_ns, content })
+    }
+
+    /// False when the file had just been changed, so that the stamp proves nothing.
+    fn settled(&self) -> bool {
+        self.has_settled(self.stamp.modified_ns.max(self.stamp.changed_ns))
+    }
+
+    fn has_settled(&self, changed_ns: i128) -> bool {
+        self.looked_ns - changed_ns > TICK_NS
     }
 
     fn version(&self, hash: Hash) -> FileVersion {
@@ -319,19 +390,9 @@ impl Entry {
         if let Some((hash, _)) = &self.content {
             return Ok(self.version(*hash));
         }
-        let mut hasher = Hasher::new();
-        let (mut opened, _) =
-            file::open(path, &path.display().to_string()).map_err(|error| io::Error::other(error.to_string()))?;
-        let mut buffer = vec![0; 64 * 1024];
-        let mut len = 0;
-        loop {
-            let count = io::Read::read(&mut opened, &mut buffer)?;
-            if count == 0 {
-                return Ok(FileVersion { hash: Hash::from(&hasher), len, mode: self.stamp.mode });
-            }
-            hasher.update(&buffer[..count]);
-            len += count as u64;
-        }
+        let (hash, len) =
+            file::hash(path, &path.display().to_string()).map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(FileVersion { hash, len, mode: self.stamp.mode })
     }
 }
 
@@ -386,8 +447,20 @@ mod tests {
 
         /// The same, with a look that is so much later than the birth of all files.
         fn seen_after(&self, later_ns: i128, action: impl FnOnce()) -> (Vec<String>, Vec<FileChange>, Vec<String>) {
+            self.seen_of(false, later_ns, action)
+        }
+
+        /// The same, with files whose times prove what they hold, or do not.
+        fn seen_of(
+            &self,
+            settled: bool,
+            later_ns: i128,
+            action: impl FnOnce(),
+        ) -> (Vec<String>, Vec<FileChange>, Vec<String>) {
             let mut before = Snapshot::take(self.0.path(), None);
             before.taken_ns += later_ns;
+            let looked_ns = if settled { i128::MAX } else { 0 };
+            before.entries.values_mut().for_each(|entry| entry.looked_ns = looked_ns);
             action();
             let (_, seen) = before.compare();
             let name = |change: &FileChange| {
@@ -567,6 +640,63 @@ mod tests {
     }
 
     #[test]
+    fn a_move_of_what_was_not_read_is_followed_as_long_as_nothing_is_lost_by_it() {
+        let large = vec![b'x'; usize::try_from(limits::SNAPSHOT_FILE_BYTES.default).unwrap() + 1];
+        let version = Hash::of(&large);
+        let place = Place::new();
+        let rename = |from: &str, to: &str| fs::rename(place.path(from), place.path(to)).unwrap();
+        let into = |folder: &str| {
+            fs::create_dir_all(place.path(folder)).unwrap();
+            rename("large", &format!("{folder}/large"));
+        };
+        /// What happens, what it changed, and how much is named beside it.
+        type Case<'a> = (&'a dyn Fn(), &'a [&'a str], usize);
+        let cases: [Case<'_>; 8] = [
+            (&|| rename("large", "moved"), &["-large", "+moved"], 0),
+            (&|| into("made/for/it"), &["-large", "+made/for/it/large"], 0),
+            (&|| rename("large", "small"), &["-large", "~small"], 0),
+            // Into what is not looked at, over what was not read, and by more than a move.
+            (&|| into("kept"), &[], 1),
+            (&|| rename("large", "other"), &[], 2),
+            (&|| fs::hard_link(place.path("large"), place.path("linked")).unwrap(), &[], 2),
+            (
+                &|| {
+                    rename("large", "moved");
+                    place.write("moved", "y");
+                },
+                &[],
+                2,
+            ),
+            (
+                &|| {
+                    rename("large", "moved");
+                    place.write("large", "another");
+                },
+                &[],
+                2,
+            ),
+        ];
+        for (n, (action, changed, named)) in cases.into_iter().enumerate() {
+            for name in fs::read_dir(place.0.path()).unwrap().flatten() {
+                let path = name.path();
+                if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+            }
+            place.write(".gitignore", "kept/\n");
+            place.write("kept/in", "");
+            place.write("large", &large);
+            place.write("other", [&large[..], b"z"].concat());
+            place.write("small", "s");
+            let (names, changes, not_covered) = place.seen_of(true, 2 * OLD_NS, action);
+            assert_eq!(names, changed, "{n}: {not_covered:?}");
+            assert_eq!(not_covered.len(), named + 1, "{n}: {not_covered:?}");
+            if let [from, to] = changes.as_slice() {
+                assert_eq!((from.before.unwrap().hash, from.kept.is_none()), (version, true), "{n}");
+                assert_eq!((to.after.unwrap().hash, to.before.is_some()), (version, to.kept.is_some()), "{n}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_too_large_to_be_read_is_named() {
         let place = Place::new();
         let large = usize::try_from(limits::SNAPSHOT_FILE_BYTES.default).unwrap() + 1;
@@ -590,7 +720,7 @@ mod tests {
         let first = Snapshot::take(place.0.path(), None);
         let content = |snapshot: &Snapshot| snapshot.entries[&place.path("old")].content.clone().unwrap().1;
         let mut settled = first;
-        settled.entries.get_mut(&place.path("old")).unwrap().settled = true;
+        settled.entries.get_mut(&place.path("old")).unwrap().looked_ns = i128::MAX;
         let second = Snapshot::take(place.0.path(), Some(&settled));
         assert!(Arc::ptr_eq(&content(&settled), &content(&second)));
         let elsewhere = tempfile::tempdir().unwrap();

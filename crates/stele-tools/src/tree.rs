@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use stele_core::ToolError;
 use stele_edit::{Entry, FileChange, Folder, Options, Spot};
 
-use crate::change::{Change, LINK, Wanted, is_missing};
+use crate::change::{Becomes, Change, LINK, Wanted, is_missing};
 use crate::error::{Error, Result};
 use crate::file;
+use crate::overwrite::InPlace;
 use crate::path::Place;
 
 /// The mode of a symbolic link (`symlink(7)`).
@@ -41,7 +42,7 @@ pub struct Planned {
 /// # Errors
 /// `edit.*` when the engine refuses it, `file.*` for a name that leads nowhere or to what cannot be read.
 pub fn plan(folder: &Path, options: &Options, patch: &str) -> Result<Planned, ToolError> {
-    let place = Place { cwd: folder.to_owned(), home: None, spill: None, writer: None };
+    let place = Place { cwd: folder.to_owned(), home: None, spill: None, in_place: InPlace::default() };
     worked_out(&place, Reach::Inside, options, patch).map_err(ToolError::from)
 }
 
@@ -87,13 +88,13 @@ impl Planned {
                     Entry::Link => Some(LINK_MODE),
                     Entry::File => change.mode.map(|mode| mode & 0o777).or_else(kept),
                 };
-                let to = Some(Wanted { bytes: after, mode });
-                changes.push(Change { shown, path: path.clone(), to, made: None });
+                let becomes = Becomes::Content(Wanted { bytes: after, mode });
+                changes.push(Change { shown, path: path.clone(), becomes });
             } else {
-                changes.push(Change { shown, path, to: None, made: None });
+                changes.push(Change { shown, path, becomes: Becomes::Gone(None) });
             }
             if let Some((shown, path)) = from {
-                changes.push(Change { shown, path, to: None, made: None });
+                changes.push(Change { shown, path, becomes: Becomes::Gone(None) });
             }
         }
         for change in &changes {

@@ -98,6 +98,7 @@ impl Stage {
             store: self.store(),
             client: Client::new(ClientSettings::default()),
             ledger: LedgerFile::new(self.ledger()),
+            in_place: stele_tools::InPlace::default(),
             tools: stele_tools::builtin(&tools),
             routes: vec![self.route("main", "model-a"), self.route("other", "model-b")],
             policy: self.policy.clone(),

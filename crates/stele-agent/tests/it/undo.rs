@@ -332,10 +332,10 @@ async fn nothing_that_was_there_is_deleted_and_nothing_that_is_not_kept() {
     assert!(second.not_covered.iter().any(|said| said.contains("/.secret,")), "{second:?}");
 
     let first = driver.undo(me(), ChangedSince::Leave).unwrap();
-    assert_eq!(last(first.files.iter().map(|file| file.path.as_str()).collect()), ["new"]);
+    assert_eq!(last(first.files.iter().map(|file| file.path.as_str()).collect()), ["large.db", "moved.db", "new"]);
     assert_eq!((stage.read("env.bak"), stage.read("in.bin")), ("SECRET=1\n".into(), "mine".into()));
-    assert_eq!(stage.read("moved.db").len(), 2 << 20);
-    for name in ["large.db", "moved.db", ".env", "env.bak", "in.bin"] {
+    assert_eq!(stage.read("large.db").len(), 2 << 20);
+    for name in [".env", "env.bak", "in.bin"] {
         let named = |said: &String| said.contains(&format!("/{name},"));
         assert!(first.not_covered.iter().any(named), "{name}: {:?}", first.not_covered);
     }
@@ -418,5 +418,55 @@ async fn a_redo_names_what_it_cannot_do_again() {
     let left: Vec<(&str, &LeftWhy)> =
         again.left.iter().map(|left| (left.path.rsplit('/').next().unwrap(), &left.why)).collect();
     assert_eq!(left, [("lost", &LeftWhy::NotKept), ("new", &LeftWhy::NotKept)]);
+    is_clean(&stage, driver);
+}
+
+#[tokio::test]
+async fn what_is_too_large_to_be_read_moves_back() {
+    let script = Script::new([
+        Say::call("bash", &bash("mkdir -p made/assets && mv large made/assets && mv huge small && rm gone")),
+        Say::call("bash", &bash("mv made/assets/large made/assets/again; chmod 755 made/assets/again")),
+        Say::text("Done."),
+    ]);
+    let stage = Stage::new(Wire::AnthropicMessages, script);
+    stage.write("large", &"large".repeat(300_000));
+    stage.write("huge", &"huge\n".repeat(4_000_000));
+    stage.write("small", "small");
+    stage.write("gone", &"gone".repeat(300_000));
+    let before = tree(&stage.folder);
+    let inode = |name: &str| stage.path(name).metadata().unwrap().ino();
+    let (large, huge) = (inode("large"), inode("huge"));
+    let_time_pass(&stage);
+    let mut driver = stage.create();
+    assert_eq!(ask(&mut driver, "tidy up").await, EndReason::Completed);
+    let after = tree(&stage.folder);
+    assert_eq!((inode("made/assets/again"), inode("small")), (large, huge));
+
+    // A person changed one of them: it stays, and so does what it was.
+    fs::rename(stage.path("made/assets/again"), stage.path("aside")).unwrap();
+    stage.write("made/assets/again", "mine");
+    let restored = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let left: Vec<_> = restored.left.iter().map(|left| (left.path.as_str(), &left.why)).collect();
+    let (again, was) = (stage.path("made/assets/again"), stage.path("large"));
+    assert_eq!(left, [(was.to_str().unwrap(), &LeftWhy::NotKept), (again.to_str().unwrap(), &LeftWhy::ChangedSince)]);
+    assert_eq!((inode("huge"), stage.read("small").as_str()), (huge, "small"));
+    assert_eq!(stage.read("made/assets/again"), "mine");
+    driver.redo(me(), ChangedSince::Leave).unwrap();
+    fs::rename(stage.path("aside"), stage.path("made/assets/again")).unwrap();
+    same_tree(&tree(&stage.folder), &after, "after the redo");
+
+    let gone = |names: &BTreeMap<String, (u32, Vec<u8>)>| names.get("/gone").cloned();
+    let restored = driver.undo(me(), ChangedSince::Leave).unwrap();
+    assert_eq!(restored.left, []);
+    let mut back = tree(&stage.folder);
+    assert_eq!(gone(&back), None);
+    assert!(restored.not_covered.iter().any(|said| said.contains("/gone, which a command changed")), "{restored:?}");
+    back.extend(gone(&before).map(|file| ("/gone".to_owned(), file)));
+    same_tree(&back, &before, "after the undo");
+    assert_eq!((inode("large"), inode("huge")), (large, huge), "they are the same files");
+    let restored = driver.redo(me(), ChangedSince::Leave).unwrap();
+    assert_eq!(restored.left, []);
+    same_tree(&tree(&stage.folder), &after, "done again");
+    assert_eq!((inode("made/assets/again"), inode("small")), (large, huge));
     is_clean(&stage, driver);
 }

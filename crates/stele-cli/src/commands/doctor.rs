@@ -97,6 +97,9 @@ fn examine(setup: &Setup, wrong: Option<CommandError>, findings: &mut Vec<Findin
     for skipped in &setup.config.skipped {
         add(findings, "skipped", Health::Note, skipped);
     }
+    for line in crate::unfinished::lines(&setup.config.data) {
+        add(findings, "unfinished", Health::Wrong, line);
+    }
     logs(&setup.config.data, findings);
     let routes = routes(setup, findings);
     evidence(setup, routes.first(), findings);

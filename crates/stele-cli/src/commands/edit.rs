@@ -8,14 +8,16 @@ use serde::Serialize;
 use stele_core::{Hash, ToolError};
 use stele_edit::limits::MAX_INPUT;
 use stele_edit::{Healed, Refusal, unified_diff};
-use stele_tools::change::{self, Change, Wanted};
+use stele_tools::InPlace;
+use stele_tools::change::{self, Becomes, Change, Wanted};
 use stele_tools::tree;
 
-use crate::args::{EditArgs, EditOutput, PatchArgs};
+use crate::args::{EditArgs, EditOutput, Global, PatchArgs};
 use crate::error::{CommandError, Result};
 use crate::output::{self, Look};
 use crate::render::inert::inert;
 use crate::render::json;
+use crate::setup::{self, Environment};
 
 /// What `--json` prints.
 #[derive(Debug, Default, Serialize)]
@@ -67,20 +69,34 @@ impl From<ToolError> for Refused {
 }
 
 /// Edits one file by an input in any form.
-pub fn edit(folder: &Path, args: &EditArgs, look: Look) -> Result<u8> {
+pub fn edit(environment: &Environment, global: &Global, args: &EditArgs) -> Result<u8> {
+    let (folder, look) = (setup::folder(global)?, environment.look(global.color));
     let Some(asked) = args.path.to_str() else {
         return Err(CommandError::usage("usage.path", "the path is not UTF-8, which the forms of an edit cannot name"));
     };
     let input = input()?;
-    let outcome = input.and_then(|input| edit_one(folder, asked, &input, args.output.dry_run));
+    let outcome = input.and_then(|input| edit_one(&folder, asked, &input, &Writing::of(environment, &args.output)));
     finish(outcome, &args.output, look)
 }
 
 /// Applies a patch to the files of a folder.
-pub fn patch(folder: &Path, args: &PatchArgs, look: Look) -> Result<u8> {
+pub fn patch(environment: &Environment, global: &Global, args: &PatchArgs) -> Result<u8> {
+    let (folder, look) = (setup::folder(global)?, environment.look(global.color));
     let input = input()?;
-    let outcome = input.and_then(|input| patch_many(folder, &input, args.output.dry_run));
+    let outcome = input.and_then(|input| patch_many(&folder, &input, &Writing::of(environment, &args.output)));
     finish(outcome, &args.output, look)
+}
+
+/// Whether something is written, and how.
+struct Writing {
+    dry_run: bool,
+    in_place: InPlace,
+}
+
+impl Writing {
+    fn of(environment: &Environment, output: &EditOutput) -> Self {
+        Self { dry_run: output.dry_run, in_place: setup::in_place(setup::data(environment).as_deref()) }
+    }
 }
 
 /// The input; what is not text is in none of the forms.
@@ -102,7 +118,7 @@ fn input() -> Result<Result<String, Refused>> {
     }))
 }
 
-fn edit_one(folder: &Path, asked: &str, input: &str, dry_run: bool) -> Result<Report, Refused> {
+fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing) -> Result<Report, Refused> {
     let located = change::locate(folder, asked)?;
     let named = located.instead.as_deref().unwrap_or(asked);
     let before = located.bytes.as_deref();
@@ -111,22 +127,22 @@ fn edit_one(folder: &Path, asked: &str, input: &str, dry_run: bool) -> Result<Re
     if located.instead.is_some() {
         notes.push(format!("opened {named}, the only name that looks like the one asked for"));
     }
-    if !dry_run {
-        let to = Some(Wanted { bytes: &applied.bytes, mode: None });
-        notes.extend(change::apply(&[Change { shown: named, path: located.path, to, made: None }])?);
+    if !writing.dry_run {
+        let becomes = Becomes::Content(Wanted { bytes: &applied.bytes, mode: None });
+        notes.extend(change::apply(&[Change { shown: named, path: located.path, becomes }], &writing.in_place)?);
     }
     let file = file_report(named, None, before, Some(&applied.bytes));
-    Ok(report(vec![(file, None)], &applied.healed, &notes, dry_run))
+    Ok(report(vec![(file, None)], &applied.healed, &notes, writing.dry_run))
 }
 
-fn patch_many(folder: &Path, input: &str, dry_run: bool) -> Result<Report, Refused> {
+fn patch_many(folder: &Path, input: &str, writing: &Writing) -> Result<Report, Refused> {
     let planned = tree::plan(folder, &stele_edit::Options::default(), input)?;
     // Also what is only shown has to be possible.
     let changes = planned.changes()?;
     let plan = &planned.plan;
     let mut notes: Vec<String> = plan.iter().flat_map(|change| change.notes.iter().cloned()).collect();
-    if !dry_run {
-        notes.extend(change::apply(&changes)?);
+    if !writing.dry_run {
+        notes.extend(change::apply(&changes, &writing.in_place)?);
     }
     let mut healed: Vec<Healed> = plan.iter().flat_map(|change| change.healed.iter().copied()).collect();
     healed.sort_unstable();
@@ -135,7 +151,7 @@ fn patch_many(folder: &Path, input: &str, dry_run: bool) -> Result<Report, Refus
         let (from, path) = (change.moved_from.as_deref(), &change.path);
         (file_report(path, from, change.before.as_deref(), change.after.as_deref()), change.mode)
     });
-    Ok(report(files.collect(), &healed, &notes, dry_run))
+    Ok(report(files.collect(), &healed, &notes, writing.dry_run))
 }
 
 fn file_report(path: &str, moved_from: Option<&str>, before: Option<&[u8]>, after: Option<&[u8]>) -> FileReport {

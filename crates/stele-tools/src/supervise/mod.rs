@@ -129,8 +129,9 @@ pub fn supervise(arguments: &[OsString]) -> ExitCode {
         },
         #[cfg(feature = "documents")]
         (Some(crate::pdf::READ), [_]) => crate::pdf::serve(),
-        (Some(OVERWRITE), [_, _, path]) => {
-            word(1).map_or(ExitCode::from(2), |len| overwrite::serve(len, Path::new(path)))
+        (Some(OVERWRITE), [_, _, path, kept @ ..]) if kept.len() < 2 => {
+            let kept = kept.first().map(Path::new);
+            word(1).map_or(ExitCode::from(2), |len| overwrite::serve(len, Path::new(path), kept))
         }
         _ => ExitCode::from(2),
     }

@@ -188,7 +188,7 @@ pub(crate) fn preview(place: &Place, arguments: &str, engine: &stele_edit::Optio
 fn edit(place: &Place, arguments: Arguments, engine: &stele_edit::Options, seen: &ReadFiles) -> Result<ToolOutput> {
     let Planned { asked, found, target, shown, before, applied } = plan(place, arguments, engine)?;
     let noted = Before::note(&target, before.as_deref());
-    let in_place = file::replace(&target, &asked, &applied.bytes, place.writer.as_deref())?;
+    let in_place = file::replace(&target, &asked, &applied.bytes, &place.in_place)?;
     let change = file::change(&target, &shown, before.as_deref(), &applied.bytes);
 
     let action = if before.is_none() { "created" } else { "edited" };

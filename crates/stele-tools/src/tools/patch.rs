@@ -13,7 +13,7 @@ use stele_core::{
 };
 use stele_edit::FileChange;
 
-use crate::change::{self, Before};
+use crate::change::{self, Becomes, Before};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
@@ -117,8 +117,11 @@ fn patch(place: &Place, input: &str, engine: &stele_edit::Options, seen: &ReadFi
         .collect();
     let noted: Vec<Before> =
         changes.iter().map(|step| Before::note(&step.path, befores.get(step.path.as_path()).copied())).collect();
-    let notes = change::make(&changes, place.writer.as_deref())?;
-    let after = changes.iter().map(|step| step.to.map(|to| to.bytes));
+    let notes = change::make(&changes, &place.in_place)?;
+    let after = changes.iter().map(|step| match &step.becomes {
+        Becomes::Content(wanted) => Some(wanted.bytes),
+        Becomes::Gone(_) | Becomes::Moved(_) => None,
+    });
     let changed = noted.into_iter().zip(after).map(|(before, after)| before.became(after)).collect();
     Ok(ToolOutput { changed, ..told(place, plan, seen, &notes) })
 }

@@ -131,7 +131,7 @@ fn write(place: &Place, arguments: &Arguments, seen: &ReadFiles) -> Result<ToolO
         }
     }
     let noted = Before::note(&target, before.as_deref());
-    let in_place = file::replace(&target, asked, content, place.writer.as_deref())?;
+    let in_place = file::replace(&target, asked, content, &place.in_place)?;
     let change = file::change(&target, &shown, before.as_deref(), content);
     let lines = arguments.content.lines().count();
     let action = if change.action == FileAction::Created { "created" } else { "wrote" };
