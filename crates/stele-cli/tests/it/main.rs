@@ -11,6 +11,7 @@ mod endings;
 mod fifty;
 mod interface;
 mod json;
+mod killed;
 mod logs;
 mod moved;
 mod probe;

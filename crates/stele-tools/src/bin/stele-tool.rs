@@ -1,10 +1,12 @@
-//! Runs one built-in tool from the command line: `stele-tool NAME ARGUMENTS-AS-JSON`, in the current
-//! folder; `-` for the arguments reads them from standard input. To try a tool by hand; with `__supervise` it is the supervisor of its own shell commands.
+//! Runs built-in tools from the command line: `stele-tool NAME ARGUMENTS-AS-JSON …`, one after the other, in the current
+//! folder; `-` for the arguments reads them from standard input. What one call has read the next ones know. To try a tool
+//! by hand; with `__supervise` it is the supervisor of its own shell commands.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -28,15 +30,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
-    let [name, json] = arguments else { return Err("usage: stele-tool NAME ARGUMENTS-AS-JSON".to_owned()) };
-    let mut piped = String::new();
-    let json = match json.to_str().ok_or("the arguments are not UTF-8")? {
-        "-" => {
-            std::io::stdin().lock().read_to_string(&mut piped).map_err(|error| error.to_string())?;
-            piped.as_str()
-        }
-        json => json,
-    };
+    const USAGE: &str = "usage: stele-tool NAME ARGUMENTS-AS-JSON [NAME ARGUMENTS-AS-JSON]…";
+
+    if arguments.is_empty() || !arguments.len().is_multiple_of(2) {
+        return Err(USAGE.to_owned());
+    }
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let options = Options {
         environment: env::vars_os().collect(),
@@ -44,28 +42,45 @@ fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
         ..Options::default()
     };
     let tools = builtin(&options);
-    let tool = tools.iter().find(|tool| *name == *tool.spec().name).ok_or("there is no such tool")?;
     let cwd = env::current_dir().map_err(|error| error.to_string())?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    let output = runtime.block_on(tool.run(Invocation {
-        call: CallId(1),
-        arguments: json,
-        cwd: &cwd,
-        workspace: &cwd,
-        session: CallSession {
-            id: SessionId::new("00000000-0000-0000-0000-000000000000")?,
-            next_job: JobId(1),
-            notify: Arc::new(|_| {}),
-            closed: Box::pin(std::future::pending()),
-        },
-        read_files: Arc::new(BTreeMap::new()),
-        shown_files: Arc::new(BTreeMap::new()),
-        images: ImageInput::Noted,
-        watch: Watch::Nothing,
-        cancelled: Box::pin(std::future::pending()),
-        progress: &|_| {},
-    }));
-    writeln!(std::io::stdout(), "{}", output.content).map_err(|error| error.to_string())?;
-    Ok(if output.error.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let mut read_files = BTreeMap::new();
+    for (number, call) in (1..).zip(arguments.chunks(2)) {
+        let [name, json] = call else { return Err(USAGE.to_owned()) };
+        let mut piped = String::new();
+        let json = match json.to_str().ok_or("the arguments are not UTF-8")? {
+            "-" => {
+                std::io::stdin().lock().read_to_string(&mut piped).map_err(|error| error.to_string())?;
+                piped.as_str()
+            }
+            json => json,
+        };
+        let tool = tools.iter().find(|tool| *name == *tool.spec().name).ok_or("there is no such tool")?;
+        let output = runtime.block_on(tool.run(Invocation {
+            call: CallId(number),
+            arguments: json,
+            cwd: &cwd,
+            workspace: &cwd,
+            session: CallSession {
+                id: SessionId::new("00000000-0000-0000-0000-000000000000")?,
+                next_job: JobId(1),
+                notify: Arc::new(|_| {}),
+                closed: Box::pin(std::future::pending()),
+            },
+            read_files: Arc::new(read_files.clone()),
+            shown_files: Arc::new(BTreeMap::new()),
+            images: ImageInput::Noted,
+            watch: Watch::Nothing,
+            cancelled: Box::pin(std::future::pending()),
+            progress: &|_| {},
+        }));
+        let seen = output.meta.files.iter().filter_map(|file| Some((PathBuf::from(&file.path), file.hash?)));
+        read_files.extend(seen);
+        writeln!(std::io::stdout(), "{}", output.content).map_err(|error| error.to_string())?;
+        if output.error.is_some() {
+            return Ok(ExitCode::FAILURE);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }

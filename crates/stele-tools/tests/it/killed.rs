@@ -1,141 +1,150 @@
 //! An agent that is killed while it writes: the file is the old one or the new one.
+//!
+//! `STELE_KILLED_BYTES` sets the size of the file: up to 256 MiB for `write`, 64 MiB for `edit`.
 
+use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use serde_json::json;
+use stele_testkit::{Kills, Left};
+
 use crate::{PROGRAM, Session};
 
-/// Bytes of the file: `STELE_KILLED_BYTES` sets it, up to the 64 MiB that can be edited (`write` takes more).
-fn size() -> usize {
-    std::env::var("STELE_KILLED_BYTES").ok().and_then(|size| size.parse().ok()).unwrap_or(20_000_000)
+const LINE: &str = "0123456789abcdef\n";
+
+/// Bytes of the file.
+fn size(most: usize) -> usize {
+    let set = std::env::var("STELE_KILLED_BYTES").ok().and_then(|size| size.parse().ok());
+    set.unwrap_or(4_000_000).min(most)
 }
 
-#[test]
-fn a_kill_leaves_the_old_file_or_the_new_one() {
-    let session = Session::new();
-    let line = "0123456789abcdef\n";
-    let old = format!("first\n{}", line.repeat(size() / line.len()));
-    let new = old.replacen("first", "second", 1);
-    // A program behind a link: both stay what they are.
-    let path = session.file("big.txt", &old);
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::os::unix::fs::symlink("big.txt", session.path().join("link")).unwrap();
-    let arguments = r#"{"path":"link","edits":[{"old":"first","new":"second"}]}"#;
-    let (mut olds, mut news) = (0, 0);
-    let mut wait = Duration::from_millis(5);
-    while news == 0 {
-        std::fs::write(&path, &old).unwrap();
-        let mut agent = Command::new(PROGRAM)
-            .args(["edit", arguments])
-            .current_dir(session.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        // Not a wait for something to be done: the moment of the kill is what is varied.
-        thread::sleep(wait);
-        agent.kill().unwrap();
-        agent.wait().unwrap();
-        let found = std::fs::read_to_string(&path).unwrap();
-        match (found == old, found == new) {
-            (true, false) => olds += 1,
-            (false, true) => news += 1,
-            _ => panic!("{} bytes that are neither, killed after {wait:?}", found.len()),
+/// Kills the calls while they make `old` the content of `file`, which they reach by some name, to `new`; in the end the
+/// folder holds these names and no others.
+fn kill(session: &Session, calls: &[&str], input: Option<&Path>, contents: (Option<&str>, &str), names: &[&str]) {
+    let (old, new) = contents;
+    let path = session.path().join("file");
+    let names_there = || {
+        let mut names: Vec<String> =
+            fs::read_dir(session.path()).unwrap().map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let start = || {
+        match old {
+            // The inode stays.
+            Some(old) => fs::write(&path, old).unwrap(),
+            None => drop(fs::remove_file(&path)),
         }
-        let left: Vec<_> =
-            std::fs::read_dir(session.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        let mut left = left;
-        left.sort();
-        assert_eq!(left, ["big.txt", "link"], "nothing else is left in the folder");
-        assert!(session.path().join("link").symlink_metadata().unwrap().is_symlink());
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
-        wait = wait * 5 / 4 + Duration::from_millis(5);
-        assert!(wait < Duration::from_secs(20), "it never ended");
-    }
-    assert!(olds > 0);
-    writeln!(std::io::stderr(), "{olds} kills left the old file, {news} the new one").unwrap();
-}
-
-#[test]
-fn a_kill_in_a_write_leaves_no_file_or_the_whole_one() {
-    let session = Session::new();
-    let content = "0123456789abcdef".repeat(size() / 16);
-    let arguments = session.file("arguments", serde_json::json!({"path": "new.txt", "content": content}).to_string());
-    let path = session.path().join("new.txt");
-    let mut wait = Duration::from_millis(5);
-    let mut none = 0;
-    while !path.exists() {
-        let mut agent = Command::new(PROGRAM)
-            .args(["write", "-"])
-            .current_dir(session.path())
-            .stdin(std::fs::File::open(&arguments).unwrap())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        // Not a wait for something to be done: the moment of the kill is what is varied.
-        thread::sleep(wait);
-        agent.kill().unwrap();
-        agent.wait().unwrap();
-        none += usize::from(!path.exists());
-        let mut left: Vec<_> =
-            std::fs::read_dir(session.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
-        left.retain(|name| name != "arguments" && name != "new.txt");
-        assert!(left.is_empty(), "{left:?} is left, killed after {wait:?}");
-        wait = wait * 5 / 4 + Duration::from_millis(5);
-        assert!(wait < Duration::from_secs(60), "it never ended");
-    }
-    assert!(std::fs::read_to_string(&path).unwrap() == content, "the file is not whole");
-    writeln!(std::io::stderr(), "{none} kills left no file, one the whole").unwrap();
-    assert!(none > 0);
+        let input = input.map_or_else(Stdio::null, |input| fs::File::open(input).unwrap().into());
+        let mut agent = Command::new(PROGRAM);
+        agent.args(calls).current_dir(session.path()).stdin(input).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let kills = Kills::of(3, start, |wait| {
+        nobody_works_on(path.to_str().unwrap());
+        let found = fs::read(&path).ok();
+        let is = |content: Option<&str>| found.as_deref() == content.map(str::as_bytes);
+        let expected: Vec<&str> = names.iter().copied().filter(|name| *name != "file" || found.is_some()).collect();
+        assert_eq!(names_there(), expected, "killed after {wait:?}");
+        match (is(old), is(Some(new))) {
+            (true, false) => Left::Old,
+            (false, true) => Left::New,
+            _ => panic!("{:?} bytes that are neither, killed after {wait:?}", found.map(|found| found.len())),
+        }
+    });
+    let told = format!("{calls:.60?}, {} bytes: {kills}\n", new.len());
+    std::io::stderr().write_all(told.as_bytes()).unwrap();
 }
 
 /// Waits until no process names a file in its arguments.
 fn nobody_works_on(path: &str) {
-    let works = |entry: std::fs::DirEntry| {
-        let arguments = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+    let works = |entry: fs::DirEntry| {
+        let arguments = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         arguments.split(|byte| *byte == 0).any(|argument| argument == path.as_bytes())
     };
-    while std::fs::read_dir("/proc").unwrap().flatten().any(works) {
-        thread::yield_now();
+    while fs::read_dir("/proc").unwrap().flatten().any(works) {
+        thread::sleep(Duration::from_millis(1));
     }
 }
 
-#[test]
-fn a_kill_leaves_a_file_with_several_names_old_or_new() {
-    let session = Session::new();
-    let line = "0123456789abcdef\n";
-    let old = format!("first\n{}", line.repeat(size() / line.len()));
+/// Old and new content, and the calls that make the one the other: an edit of the first line, or all of it written anew.
+fn contents(size: usize) -> (String, String) {
+    let old = format!("first\n{}", LINE.repeat(size / LINE.len()));
     let new = old.replacen("first", "second", 1);
-    let path = session.file("one", &old);
-    let other = session.path().join("other");
-    std::fs::hard_link(&path, &other).unwrap();
-    let arguments = r#"{"path":"one","edits":[{"old":"first","new":"second"}]}"#;
-    let (mut olds, mut news) = (0, 0);
-    let mut wait = Duration::from_millis(5);
-    // Goes on until it was killed some times after the writing began, which only the outcome tells.
-    while news < 3 {
-        std::fs::write(&path, &old).unwrap();
-        let mut agent = Command::new(PROGRAM)
-            .args(["edit", arguments])
-            .current_dir(session.path())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        thread::sleep(wait);
-        agent.kill().unwrap();
-        agent.wait().unwrap();
-        nobody_works_on(path.to_str().unwrap());
-        let found = std::fs::read_to_string(&other).unwrap();
-        match (found == old, found == new) {
-            (true, false) => olds += 1,
-            (false, true) => news += 1,
-            _ => panic!("{} bytes that are neither, killed after {wait:?}", found.len()),
-        }
-        wait = wait * 9 / 8 + Duration::from_millis(5);
-        assert!(wait < Duration::from_secs(60), "it never ended");
+    (old, new)
+}
+
+/// A program behind a link: both stay what they are.
+fn behind_a_link(session: &Session) {
+    let path = session.file("file", "");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("file", session.path().join("link")).unwrap();
+}
+
+fn is_behind_a_link(session: &Session) {
+    assert!(session.path().join("link").symlink_metadata().unwrap().is_symlink());
+    assert_eq!(session.path().join("file").metadata().unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+/// A file with two names.
+fn with_two_names(session: &Session) -> u64 {
+    let path = session.file("file", "");
+    fs::hard_link(&path, session.path().join("other")).unwrap();
+    path.metadata().unwrap().ino()
+}
+
+fn has_two_names(session: &Session, inode: u64) {
+    for name in ["file", "other"] {
+        assert_eq!(session.path().join(name).metadata().unwrap().ino(), inode);
     }
-    writeln!(std::io::stderr(), "{olds} kills left the old content, {news} the new").unwrap();
-    assert!(olds > 0);
+}
+
+const READ: &str = r#"{"path":"file","limit":1}"#;
+
+/// The arguments of a `write`, in a file outside of the folder.
+fn write_arguments(path: &str, content: &str) -> tempfile::NamedTempFile {
+    let mut arguments = tempfile::NamedTempFile::new().unwrap();
+    arguments.write_all(json!({"path": path, "content": content}).to_string().as_bytes()).unwrap();
+    arguments
+}
+
+#[test]
+fn a_kill_in_an_edit_leaves_the_old_file_or_the_new_one() {
+    let (old, new) = contents(size(60_000_000));
+    let edit = |name| json!({"path": name, "edits": [{"old": "first", "new": "second"}]}).to_string();
+    let session = Session::new();
+    behind_a_link(&session);
+    kill(&session, &["edit", &edit("link")], None, (Some(&old), &new), &["file", "link"]);
+    is_behind_a_link(&session);
+    let session = Session::new();
+    let inode = with_two_names(&session);
+    kill(&session, &["edit", &edit("file")], None, (Some(&old), &new), &["file", "other"]);
+    has_two_names(&session, inode);
+}
+
+#[test]
+fn a_kill_in_a_write_leaves_no_file_or_the_whole_one() {
+    let (_, new) = contents(size(usize::MAX));
+    let arguments = write_arguments("file", &new);
+    kill(&Session::new(), &["write", "-"], Some(arguments.path()), (None, &new), &["file"]);
+}
+
+#[test]
+fn a_kill_in_a_write_over_a_file_leaves_the_old_one_or_the_new_one() {
+    let (old, new) = contents(size(usize::MAX));
+    let calls = ["read", READ, "write", "-"];
+    let session = Session::new();
+    behind_a_link(&session);
+    let arguments = write_arguments("link", &new);
+    kill(&session, &calls, Some(arguments.path()), (Some(&old), &new), &["file", "link"]);
+    is_behind_a_link(&session);
+    let session = Session::new();
+    let inode = with_two_names(&session);
+    let arguments = write_arguments("file", &new);
+    kill(&session, &calls, Some(arguments.path()), (Some(&old), &new), &["file", "other"]);
+    has_two_names(&session, inode);
 }
