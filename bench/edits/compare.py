@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
 """Runs other ways to apply an edit on corpus.jsonl, beside the engine's own score.
 
-    python3 bench/edits/compare.py [--codex PATH]
+    python3 bench/edits/compare.py [--codex PATH] [--node-modules PATH]
 
 exact      replaces the old text when it is in the file exactly once (structured, JSON, XML)
 similar    the most similar stretch of lines, if at least 80 % the same (difflib), else refused
 git        git apply --recount; patch: GNU patch with its default fuzz (diffs)
 codex      the apply_patch of the Codex command line, when --codex names its binary (envelopes, and edits of whole
            lines rewritten as hunks)
+jsdiff     applyPatch of the npm package `diff`, fuzzFactor 2, when --node-modules names the folder that has it (diffs)
+
+Of the Python packages that can be imported:
+aider      do_replace of aider-chat, which needs `packaging` alone of its dependencies (blocks, structured, JSON, XML)
+dmp        diff-match-patch: a patch from old to new text, found and applied (structured, JSON, XML)
+whatthe    whatthepatch, and patch_ng: patch-ng (diffs)
 
 A case counts for a tool only when the tool reads its dialect. Every refusal counts as right where the right outcome is a
 refusal, whatever its reason.
@@ -18,7 +24,9 @@ import difflib
 import json
 import os
 import subprocess
+import sys
 import tempfile
+import types
 
 
 def content(value):
@@ -160,13 +168,139 @@ def codex(binary):
     return apply
 
 
+JSDIFF = """
+const {applyPatch} = require(process.argv[1] + "/diff"), fs = require("fs");
+const [path, diff] = [process.argv[2], fs.readFileSync(0, "latin1")];
+let after = false;
+try { after = applyPatch(fs.readFileSync(path, "latin1"), diff, {fuzzFactor: 2}); } catch {}
+if (after === false) process.exit(1);
+fs.writeFileSync(path, after, "latin1");
+"""
+
+
+def jsdiff(modules):
+    def apply(case):
+        diff = diff_of(case)
+        if diff is None or "files" in case or case["original"] is None:
+            return "other"
+        command = ["node", "-e", JSDIFF, os.path.abspath(modules), case["path"]]
+        # Bytes stand for themselves on both sides.
+        return in_folder(case, lambda folder: subprocess.run(command, cwd=folder, input=diff.encode(), capture_output=True))
+    return apply
+
+
+def aider():
+    # Only the matcher is wanted: what it imports for talking to a model stays away.
+    for name, names in {"aider.utils": [], "aider.dump": ["dump"], "aider.coders": [], "aider.coders.base_coder": ["Coder"],
+                        "aider.coders.editblock_prompts": ["EditBlockPrompts"]}.items():
+        module = sys.modules[name] = types.ModuleType(name)
+        for each in names:
+            setattr(module, each, type(each, (), {}))
+    import aider
+    aider.utils = sys.modules["aider.utils"]
+    sys.modules["aider.coders"].__path__ = [os.path.join(os.path.dirname(aider.__file__), "coders")]
+    from aider.coders import editblock_coder as engine
+
+    def apply(case):
+        if case.get("original") is None or case["category"] == "unclear":
+            return "other"
+        found, fence = pairs(case), ("```", "```")
+        if found is None and "<<<<<<< SEARCH" not in case["input"]:
+            return "other"
+        try:
+            text = files_of(case)[case["path"]].decode()
+            if found is None:
+                blocks = engine.find_original_update_blocks(case["path"] + "\n" + case["input"], fence, [case["path"]])
+                found = [(old, new) for _, old, new in blocks]
+            for old, new in found:
+                text = engine.do_replace(case["path"], text, old, new, fence)
+                if not text:
+                    return None
+        except (ValueError, TypeError):
+            return None
+        return {case["path"]: text.encode()}
+    return apply
+
+
+def dmp():
+    from diff_match_patch import diff_match_patch
+
+    def apply(case):
+        found = None if case["category"] == "unclear" else pairs(case)
+        if found is None or case.get("original") is None:
+            return "other"
+        engine = diff_match_patch()
+        engine.Match_Distance = 10 ** 9
+        try:
+            text = files_of(case)[case["path"]].decode()
+        except UnicodeDecodeError:
+            return None
+        for old, new in found:
+            after, applied = engine.patch_apply(engine.patch_make(old, new), text)
+            if not applied or not all(applied):
+                return None
+            text = after
+        return {case["path"]: text.encode()}
+    return apply
+
+
+def whatthe():
+    import whatthepatch
+
+    def apply(case):
+        diff = diff_of(case)
+        if diff is None or "files" in case or case["original"] is None:
+            return "other"
+        text = files_of(case)[case["path"]].decode("latin1")
+        try:
+            parsed = list(whatthepatch.parse_patch(diff))
+            lines = whatthepatch.apply_diff(parsed[0], text) if len(parsed) == 1 else None
+        except Exception:
+            return None
+        if lines is None:
+            return None
+        # It works on lines, and says nothing of the last one's end.
+        return {case["path"]: ("\n".join(lines) + ("\n" if text.endswith("\n") else "")).encode("latin1")}
+    return apply
+
+
+def patch_ng():
+    import logging
+
+    import patch_ng as engine
+    logging.disable()
+
+    def apply(case):
+        diff = diff_of(case)
+        if diff is None:
+            return "other"
+
+        def run(folder):
+            try:
+                patch = engine.fromstring(diff.encode())
+                done = bool(patch) and patch.apply(strip=1, root=folder, fuzz=True)
+            except Exception:
+                done = False
+            return types.SimpleNamespace(returncode=0 if done else 1)
+        return in_folder(case, run)
+    return apply
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--codex")
+    parser.add_argument("--node-modules")
     options = parser.parse_args()
     tools = {"exact": exact, "similar": similar, "git": program("git", "apply", "--recount", "-"), "patch": program("patch", "-p1", "-s", "-f")}
     if options.codex:
         tools["codex"] = codex(options.codex)
+    if options.node_modules:
+        tools["jsdiff"] = jsdiff(options.node_modules)
+    for each in (aider, dmp, whatthe, patch_ng):
+        try:
+            tools[each.__name__] = each()
+        except ImportError:
+            pass
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus.jsonl"), encoding="utf-8") as file:
         cases = [json.loads(line) for line in file]
     print(f"{'tool':<8} {'cases':>6} {'right':>6} {'refused':>8} {'wrong':>6}")
