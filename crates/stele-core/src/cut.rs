@@ -82,16 +82,18 @@ impl State {
         if !mark.files.is_empty() {
             let files = Arc::make_mut(&mut self.read_files);
             for (path, hash) in &mark.files {
-                match hash {
-                    Some(hash) => files.insert(path.clone(), *hash),
-                    None => files.remove(path),
-                };
+                match (hash, files.get_mut(path)) {
+                    (Some(hash), Some(known)) => *known = *hash,
+                    (Some(hash), None) => drop(files.insert(path.clone(), *hash)),
+                    (None, _) => drop(files.remove(path)),
+                }
             }
         }
         if let Some((path, showing)) = &mark.shown {
             let files = Arc::make_mut(&mut self.shown_files);
             match (showing, files.get_mut(path)) {
-                (Showing::Lines(shown), _) => drop(files.insert(path.clone(), *shown)),
+                (Showing::Lines(shown), Some(known)) => *known = *shown,
+                (Showing::Lines(shown), None) => drop(files.insert(path.clone(), *shown)),
                 (Showing::Pointer, Some(shown)) => shown.pointed = true,
                 // What it pointed at is not on the surface any more.
                 (Showing::Pointer, None) => {}
