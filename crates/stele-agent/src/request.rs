@@ -30,29 +30,70 @@ pub(crate) struct Ready {
 
 /// Brings the encoder up to the state's surface: what is new is encoded, what was sent is kept.
 pub(crate) fn update(encoded: &mut Option<Encoded>, state: &State) -> Result<()> {
-    let Some(epoch) = state.epoch() else { return Ok(()) };
-    let withheld = &epoch.config.withheld;
-    if encoded.as_ref().is_none_or(|encoded| encoded.epoch != epoch.n || encoded.withheld != *withheld) {
-        let encoder = Encoder::new(&epoch.header, &epoch.config).map_err(Error::Request)?;
-        *encoded = Some(Encoded { epoch: epoch.n, withheld: withheld.clone(), encoder, surface: 0 });
-    }
-    if let Some(encoded) = encoded {
-        if encoded.surface < state.surface_len() {
-            // What the last request ended with is compared in a moment.
-            if let Some(sent) = &epoch.sent {
-                encoded.encoder.keep_digest_at(usize::try_from(sent.prompt.items).unwrap_or(usize::MAX));
-            }
-            state.each_message(encoded.surface, &mut |message| encoded.encoder.push(&message));
-            encoded.surface = state.surface_len();
-        }
-        if let Some(items) = state.previous_items() {
-            encoded.encoder.set_previous_items(usize::try_from(items).unwrap_or(usize::MAX));
-        }
+    extend(encoded, state)?;
+    if let (Some(encoded), Some(items)) = (encoded, state.previous_items()) {
+        encoded.encoder.set_previous_items(usize::try_from(items).unwrap_or(usize::MAX));
     }
     Ok(())
 }
 
+/// Encodes what is new on the surface.
+fn extend(encoded: &mut Option<Encoded>, state: &State) -> Result<()> {
+    let Some(epoch) = state.epoch() else { return Ok(()) };
+    if encoded.as_ref().is_none_or(|encoded| !encoded.is_of(epoch)) {
+        let encoder = Encoder::new(&epoch.header, &epoch.config).map_err(Error::Request)?;
+        *encoded = Some(Encoded { epoch: epoch.n, withheld: epoch.config.withheld.clone(), encoder, surface: 0 });
+    }
+    if let Some(encoded) = encoded
+        && encoded.surface < state.surface_len()
+    {
+        // What the last request ended with is compared in a moment.
+        if let Some(sent) = &epoch.sent {
+            encoded.encoder.keep_digest_at(usize::try_from(sent.prompt.items).unwrap_or(usize::MAX));
+        }
+        state.each_message(encoded.surface, &mut |message| encoded.encoder.push(&message));
+        encoded.surface = state.surface_len();
+    }
+    Ok(())
+}
+
+/// The requests of a log, encoded while it is folded.
+#[derive(Default)]
+pub(crate) struct Along {
+    encoded: Option<Encoded>,
+    /// Length of the surface when the encoder was begun.
+    begun: usize,
+}
+
+impl Along {
+    /// Brings the encoder up to a request that was sent, before that is folded. In a log of many epochs it is begun anew
+    /// only where the history is twice as long as the last time; else all of it would be encoded over and over.
+    pub(crate) fn sent(&mut self, state: &State) {
+        let Some(epoch) = state.epoch() else { return };
+        if self.encoded.as_ref().is_none_or(|encoded| !encoded.is_of(epoch)) {
+            self.encoded = None;
+            if state.surface_len() < 2 * self.begun {
+                return;
+            }
+            self.begun = state.surface_len();
+        }
+        // What cannot be encoded here is an error once it is needed.
+        if extend(&mut self.encoded, state).is_err() {
+            self.encoded = None;
+        }
+    }
+
+    /// The last request, where it is at hand.
+    pub(crate) fn last(self, state: &State) -> Option<Encoded> {
+        self.encoded.filter(|encoded| state.epoch().is_some_and(|epoch| encoded.is_of(epoch)))
+    }
+}
+
 impl Encoded {
+    fn is_of(&self, epoch: &Epoch) -> bool {
+        self.epoch == epoch.n && self.withheld == epoch.config.withheld
+    }
+
     pub(crate) fn encoder(&self) -> &Encoder {
         &self.encoder
     }
@@ -107,17 +148,17 @@ impl Encoded {
             let encoder = &before?.encoder;
             encoder.items().get(at).map(|item| encoder.item_bytes(item))
         };
-        let new = |at: usize| now.items().get(at).map_or(&[][..], |item| now.item_bytes(item));
+        let new = |at: usize| now.items().get(at).map(|item| now.item_bytes(item)).unwrap_or_default();
         let at = (0..=last).find(|at| old(*at).is_some_and(|bytes| bytes != new(*at))).unwrap_or(last);
         let (old, new) = (old(at).unwrap_or_default(), new(at));
-        let differs = old.iter().zip(new).take_while(|(one, other)| one == other).count();
+        let differs = old.iter().zip(&*new).take_while(|(one, other)| one == other).count();
         let item = now.items().get(at);
         Some(PrefixBroken {
             item: at as u64,
             zone: item.map_or(Zone::History, |item| item.zone),
             segment: item.map(stele_provider::Item::label).unwrap_or_default(),
-            before: excerpt(old, differs),
-            after: excerpt(new, differs),
+            before: excerpt(&old, differs),
+            after: excerpt(&new, differs),
         })
     }
 }
