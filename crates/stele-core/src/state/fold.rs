@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{CallStage, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting};
-use crate::cut::{Mark, Origin, Showing};
+use crate::cut::{Mark, Origin, Showing, Told};
 use crate::surface::{CallRecord, SurfaceItem};
 use crate::{
     ApprovalOutcome, Block, CallId, CutReason, Effects, EndReason, EpochOpened, EpochReason, Event, Failure,
@@ -284,7 +284,8 @@ impl State {
             (Some(read), [file]) => showing(file, read),
             _ => None,
         };
-        let mark = Mark { files, shown, cwd: result.meta.cwd.as_ref().map(PathBuf::from), ..Mark::default() };
+        let told = Told { files, shown, cwd: result.meta.cwd.as_ref().map(PathBuf::from) };
+        let mark = Mark { told: told.boxed(), ..Mark::default() };
         let item = SurfaceItem::Result {
             call: result.call,
             content: result.content.clone(),
