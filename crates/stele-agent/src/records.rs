@@ -16,7 +16,7 @@ use crate::Result;
 /// Records of a stretch. A log that is shorter is read without a second thread.
 const STRETCH: u64 = 256;
 /// Stretches that are read before the ones in front of them were folded, at most.
-const AHEAD: u64 = 8;
+const AHEAD: u64 = 6;
 /// Threads that read beside the one that folds, at most.
 const READERS: usize = 3;
 

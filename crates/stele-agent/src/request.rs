@@ -186,3 +186,84 @@ fn excerpt(bytes: &[u8], at: usize) -> Text {
     let range = at.saturating_sub(40)..(at + 80).min(bytes.len());
     Text::from(String::from_utf8_lossy(bytes.get(range).unwrap_or_default()).into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use stele_core::{
+        Config, EpochOpened, EpochReason, Event, Millis, Part, Record, Source, StepStarted, TurnStarted, UserMessage,
+        Wire, partial_answer,
+    };
+
+    use super::*;
+
+    fn fold(state: &mut State, event: impl Into<Event>) {
+        let record = Record::next(state, Millis(1), event.into());
+        state.fold(&record);
+    }
+
+    fn say(state: &mut State, text: &str) {
+        fold(state, UserMessage { item: None, source: Source::Person, content: vec![Part::text(text)] });
+    }
+
+    fn open(state: &mut State, n: u32) {
+        let config = Config {
+            route: "r".into(),
+            wire: Wire::OpenaiChat,
+            base_url: "http://127.0.0.1:1".into(),
+            model: "m".into(),
+            encoder: stele_provider::revision(Wire::OpenaiChat).into(),
+            derive_rev: stele_core::DERIVE_REV,
+            withheld: BTreeSet::new(),
+            parameters: Default::default(),
+            cache: Default::default(),
+            dialect: None,
+            images: Default::default(),
+            headers: Default::default(),
+        };
+        let opened = EpochOpened {
+            n,
+            reason: EpochReason::ModelChanged,
+            version: String::new(),
+            cost: None,
+            segments: Vec::new(),
+            config: Box::new(config),
+            price: None,
+            max_output: None,
+        };
+        fold(state, opened);
+    }
+
+    #[test]
+    fn what_is_encoded_along_is_what_is_encoded_afterwards() {
+        let (mut state, mut along) = (State::new(), Along::default());
+        fold(&mut state, TurnStarted { limits: Default::default() });
+        open(&mut state, 1);
+        fold(&mut state, StepStarted {});
+        for text in ["one", "two", "three"] {
+            say(&mut state, text);
+            along.sent(&state);
+            let answer = partial_answer(&state, 1, "Yes.");
+            fold(&mut state, answer);
+        }
+        let (mut along, mut afterwards) = (along.last(&state), None);
+        for encoded in [&mut along, &mut afterwards] {
+            update(encoded, &state).unwrap();
+        }
+        let [along, afterwards] = [along, afterwards].map(|encoded| encoded.unwrap().encoder().body().to_vec());
+        assert!(along == afterwards && along.ends_with(br#""Yes."}]}"#));
+    }
+
+    #[test]
+    fn a_log_of_many_epochs_is_not_encoded_over_and_over() {
+        let (mut state, mut along, mut begun) = (State::new(), Along::default(), 0);
+        for n in 1..=64 {
+            open(&mut state, n);
+            say(&mut state, "more");
+            along.sent(&state);
+            begun += usize::from(along.encoded.is_some());
+        }
+        assert_eq!(begun, 7);
+        open(&mut state, 65);
+        assert!(along.last(&state).is_none());
+    }
+}
