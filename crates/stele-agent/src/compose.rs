@@ -44,7 +44,7 @@ pub(crate) fn epoch(
     }
     let n = state.epoch().map_or(1, |epoch| epoch.n + 1);
     let (version, price) = (agent.options.version.clone(), route.price());
-    Ok(EpochOpened { n, reason, version, cost: None, segments, config, price, max_output })
+    Ok(EpochOpened { n, reason, version, cost: None, segments, config: Box::new(config), price, max_output })
 }
 
 /// The `epoch/opened` that a cut of the history alone needs: header and configuration are those of the open epoch, and
@@ -62,7 +62,7 @@ pub(crate) fn kept(agent: &Agent, epoch: &Epoch, reason: EpochReason) -> Result<
     segments.extend(preface.into_iter().map(preface_segment));
     let (max_output, price) = (max_output(&config), route.price());
     let (n, version) = (epoch.n + 1, epoch.version.clone());
-    Ok(Some(EpochOpened { n, reason, version, cost: None, segments, config, price, max_output }))
+    Ok(Some(EpochOpened { n, reason, version, cost: None, segments, config: Box::new(config), price, max_output }))
 }
 
 /// The most tokens that one answer can have.

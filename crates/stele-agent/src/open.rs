@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stele_core::{
-    By, InboxQueued, Millis, Mode, ModeSet, Parent, Part, Seq, SessionId, SessionMoved, SessionStarted, Source, State,
-    Target, close, owed, resume,
+    By, Event, InboxQueued, Millis, Mode, ModeSet, Parent, Part, Record, Seq, SessionId, SessionMoved, SessionStarted,
+    Source, State, Target, close, owed, resume,
 };
 use stele_provider::KeySource;
 use stele_store::{Start, Store};
@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::drift::Opened;
 use crate::driver::Driver;
+use crate::request::{Along, Encoded};
 use crate::{Agent, Error, Notice, Result, records};
 
 /// What becomes of a turn that is still open in the log.
@@ -103,7 +104,11 @@ impl Driver {
     /// As for [`Driver::open`]; the session's route is not configured or has no key.
     pub fn open_with(agent: &Arc<Agent>, session: &SessionId, policy: OpenPolicy, opening: &Opening) -> Result<Self> {
         let writer = agent.store().writer(session)?;
-        let state = fold(agent.store(), session, None)?;
+        // With a new prompt a request follows, which begins with the last one.
+        let (state, encoded) = match policy {
+            OpenPolicy::Continue => (fold(agent.store(), session, None)?, None),
+            OpenPolicy::Close => fold_along(agent.store(), session, None)?,
+        };
         let lineage = lineage(agent.store(), session);
         let partial = agent.store().partial(session)?.map(|partial| partial.text).unwrap_or_default();
         let events = match policy {
@@ -115,6 +120,7 @@ impl Driver {
             opening.key.require(agent, &state)?;
         }
         let mut driver = Self::new(agent, session.clone(), lineage, writer, state, folder, true)?;
+        driver.encoded = encoded;
         driver.distrust()?;
         for event in events {
             driver.append(event)?;
@@ -147,7 +153,7 @@ impl Driver {
             Some(at) => at,
             None => agent.store().session(parent)?.head.seq,
         };
-        let state = fold(agent.store(), parent, Some(at))?;
+        let (state, encoded) = fold_along(agent.store(), parent, Some(at))?;
         let folder = folder_of(&state, &opening.place)?;
         opening.key.require(agent, &state)?;
         let session = new_session_id(agent.now());
@@ -164,6 +170,7 @@ impl Driver {
             Place::MovedTo(folder) => moved_notice(&state, folder),
         };
         let mut driver = Self::new(agent, session, lineage, writer, state, folder, false)?;
+        driver.encoded = encoded;
         driver.append(SessionStarted { version: agent.options.version.clone(), cwd, parent })?;
         for event in events {
             driver.append(event)?;
@@ -306,11 +313,36 @@ pub fn state(store: &Store, session: &SessionId) -> Result<State> {
 
 /// Folds a session's log, up to and including `until`.
 pub(crate) fn fold(store: &Store, session: &SessionId, until: Option<Seq>) -> Result<State> {
+    fold_with(store, session, until, &mut |_, _| ())
+}
+
+/// The same, with the requests encoded on the way: reading leaves the thread that folds time for that.
+fn fold_along(store: &Store, session: &SessionId, until: Option<Seq>) -> Result<(State, Option<Encoded>)> {
+    let mut along = Along::default();
+    let state = fold_with(store, session, until, &mut |state, record| {
+        if let Event::RequestSent(_) = record.event {
+            along.sent(state);
+        }
+    })?;
+    let encoded = along.last(&state);
+    Ok((state, encoded))
+}
+
+/// Folds, and shows each record before it is folded.
+fn fold_with(
+    store: &Store,
+    session: &SessionId,
+    until: Option<Seq>,
+    show: &mut dyn FnMut(&State, &Record),
+) -> Result<State> {
     let records = store.read(session, Seq(0))?;
     let last = until.unwrap_or(Seq(u64::MAX)).min(records.end());
     let mut state = State::new();
-    records::each(store, &records, last, &mut |seq, record| match record {
-        Some(record) => state.fold(&record),
+    records::each(&records, last, &mut |seq, record| match record {
+        Some(record) => {
+            show(&state, record);
+            state.fold(record);
+        }
         None => state.pass(seq),
     })?;
     Ok(state)

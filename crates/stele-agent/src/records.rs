@@ -1,97 +1,197 @@
-//! Reading a log: some threads read and decode it, stretch by stretch, and one folds it in its order.
+//! Reading a log: threads read and decode it, stretch by stretch, and one folds it in its order.
 //!
-//! Opening a long session is mostly decoding, which needs no state. So two readers take turns, and hardly more than
-//! two stretches each are in memory, however long the log is.
+//! Opening a long session is mostly decoding, which needs no state. Whoever has nothing to do takes the next stretch
+//! that nobody has: the thread that folds as well, while the stretch it needs is still with another. So every core is
+//! busy, and only a few stretches are in memory, however long the log is.
 
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::{self, Scope};
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use stele_core::{Record, Seq};
-use stele_store::{Records, Store};
+use stele_store::Records;
 
 use crate::Result;
 
 /// Records of a stretch. A log that is shorter is read without a second thread.
-const STRETCH: u64 = 1024;
-/// Threads that read.
-const READERS: u64 = 2;
+const STRETCH: u64 = 256;
+/// Stretches that are read before the ones in front of them were folded, at most.
+const AHEAD: u64 = 6;
+/// Threads that read beside the one that folds, at most.
+const READERS: usize = 3;
 
 /// Records with their positions; nothing where a record says nothing to this build.
 type Stretch = Vec<(Seq, Option<Record>)>;
 
-/// Takes the records of a log up to and including `last`, in their order.
+/// Shows the records of a log up to and including `last`, in their order.
 ///
 /// # Errors
 /// The first record that cannot be read.
-pub(crate) fn each(
-    store: &Store,
-    records: &Records,
-    last: Seq,
-    take: &mut dyn FnMut(Seq, Option<Record>),
-) -> Result<()> {
-    let mut take_all = |stretch: Stretch| stretch.into_iter().for_each(|(seq, record)| take(seq, record));
-    if last.0 < STRETCH {
-        take_all(decode(store, records.between(Seq(0), last))?);
+pub(crate) fn each(records: &Records, last: Seq, show: &mut dyn FnMut(Seq, Option<&Record>)) -> Result<()> {
+    let work = Work::new(records, last);
+    let mut show_all = |stretch: Stretch| stretch.iter().for_each(|(seq, record)| show(*seq, record.as_ref()));
+    if work.stretches == 1 {
+        show_all(work.read(0)?);
         return Ok(());
     }
+    let readers = thread::available_parallelism().map_or(1, |cores| cores.get() - 1).clamp(1, READERS);
     thread::scope(|scope| {
-        let readers: Vec<_> = (0..READERS).map(|number| reader(scope, store, records, number, last)).collect();
-        // The readers take turns, so the first that has nothing more comes after all the others' stretches.
-        for stretches in readers.iter().cycle() {
-            let Ok(stretch) = stretches.recv() else { break };
-            take_all(stretch?);
+        for _ in 0..readers {
+            scope.spawn(|| work.take_part());
         }
-        Ok(())
+        let mut shown = Ok(());
+        for number in 0..work.stretches {
+            match work.wait_for(number) {
+                Some(Ok(stretch)) => show_all(stretch),
+                Some(Err(error)) => {
+                    shown = Err(error);
+                    break;
+                }
+                // The scope goes on with the panic of the reader.
+                None => break,
+            }
+        }
+        work.end();
+        shown
     })
 }
 
-/// Starts a reader of every so many-th stretch. It ends with the last one, with an error, or when nobody listens.
-fn reader<'scope, 'env>(
-    scope: &'scope Scope<'scope, 'env>,
-    store: &'env Store,
-    records: &'env Records,
-    number: u64,
+/// What is read by whom.
+struct Work<'a> {
+    records: &'a Records,
     last: Seq,
-) -> Receiver<Result<Stretch>> {
-    let (done, stretches) = sync_channel(1);
-    scope.spawn(move || {
-        let mut first = number * STRETCH;
-        while first <= last.0 {
-            let stretch = decode(store, records.between(Seq(first), Seq((first + STRETCH - 1).min(last.0))));
-            let failed = stretch.is_err();
-            if done.send(stretch).is_err() || failed {
-                return;
-            }
-            first += READERS * STRETCH;
-        }
-    });
-    stretches
+    stretches: u64,
+    shared: Mutex<Shared>,
+    changed: Condvar,
 }
 
-fn decode(store: &Store, records: Records) -> Result<Stretch> {
-    let mut stretch = Vec::new();
-    let mut failure = None;
-    for stored in records {
-        let stored = stored?;
-        let decoded = Record::decode(stored.seq, &stored.bytes, &mut |hash| match store.blob(hash) {
+#[derive(Default)]
+struct Shared {
+    /// The next stretch that nobody has taken.
+    next: u64,
+    /// How many were folded.
+    folded: u64,
+    /// Stretches that were read and not folded yet.
+    ready: BTreeMap<u64, Result<Stretch>>,
+    /// True when a reader panicked: what it had taken will never be there.
+    broken: bool,
+}
+
+/// What ends the work of all when a reader panics.
+struct Alive<'a>(&'a Work<'a>);
+
+impl Drop for Alive<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.lock().broken = true;
+            self.0.end();
+        }
+    }
+}
+
+impl<'a> Work<'a> {
+    fn new(records: &'a Records, last: Seq) -> Self {
+        Self { records, last, stretches: last.0 / STRETCH + 1, shared: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Reads stretches until there are no more.
+    fn take_part(&self) {
+        let _alive = Alive(self);
+        let mut shared = self.lock();
+        while shared.next < self.stretches {
+            shared = match self.claim(&mut shared) {
+                Some(number) => {
+                    drop(shared);
+                    self.read_ahead(number)
+                }
+                None => self.wait(shared),
+            };
+        }
+    }
+
+    /// The stretch that is folded next; meanwhile another one is read. `None` when its reader panicked.
+    fn wait_for(&self, number: u64) -> Option<Result<Stretch>> {
+        let mut shared = self.lock();
+        shared.folded = number;
+        self.changed.notify_all();
+        loop {
+            let ready = shared.ready.remove(&number);
+            if ready.is_some() || shared.broken {
+                return ready;
+            }
+            shared = match self.claim(&mut shared) {
+                Some(other) => {
+                    drop(shared);
+                    self.read_ahead(other)
+                }
+                None => self.wait(shared),
+            };
+        }
+    }
+
+    /// Nobody takes anything any more.
+    fn end(&self) {
+        self.lock().next = self.stretches;
+        self.changed.notify_all();
+    }
+
+    /// Takes the next stretch, unless it is too far ahead.
+    fn claim(&self, shared: &mut Shared) -> Option<u64> {
+        let free = shared.next < self.stretches.min(shared.folded + AHEAD);
+        free.then(|| {
+            shared.next += 1;
+            shared.next - 1
+        })
+    }
+
+    fn read_ahead(&self, number: u64) -> MutexGuard<'_, Shared> {
+        let stretch = self.read(number);
+        let mut shared = self.lock();
+        shared.ready.insert(number, stretch);
+        self.changed.notify_all();
+        shared
+    }
+
+    fn read(&self, number: u64) -> Result<Stretch> {
+        let first = number * STRETCH;
+        let last = (first + STRETCH - 1).min(self.last.0);
+        let mut stretch = Vec::with_capacity(usize::try_from(last - first + 1).unwrap_or(0));
+        decode(&self.records.between(Seq(first), Seq(last)), &mut stretch)?;
+        Ok(stretch)
+    }
+
+    /// Nothing is half done where a lock was let go of, whatever ended its holder.
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'b>(&self, shared: MutexGuard<'b, Shared>) -> MutexGuard<'b, Shared> {
+        self.changed.wait(shared).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn decode(records: &Records, stretch: &mut Stretch) -> Result<()> {
+    records.each(&mut |seq, bytes, blobs| -> Result<()> {
+        let mut failure = None;
+        let decoded = Record::decode(seq, bytes, &mut |hash| match blobs.text(hash) {
             Ok(blob) => blob,
             Err(error) => {
                 failure = Some(error);
                 None
             }
         });
-        if let Some(error) = failure.take() {
+        if let Some(error) = failure {
             return Err(error.into());
         }
-        stretch.push((stored.seq, decoded?));
-    }
-    Ok(stretch)
+        stretch.push((seq, decoded?));
+        Ok(())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use stele_core::{Event, Millis, Parent, RecordBytes, SessionId, Source, UserMessage};
-    use stele_store::{Append, Durability, Start, Writer};
+    use stele_store::{Append, Durability, Start, Store, Writer};
 
     use super::*;
     use crate::Error;
@@ -121,8 +221,8 @@ mod tests {
     fn texts(store: &Store, session: &SessionId, last: u64) -> Result<Vec<(u64, String)>> {
         let mut texts = Vec::new();
         let records = store.read(session, Seq(0)).unwrap();
-        each(store, &records, Seq(last), &mut |seq, record| {
-            let Some(Event::UserMessage(message)) = record.map(|record| record.event) else { return };
+        each(&records, Seq(last), &mut |seq, record| {
+            let Some(Event::UserMessage(message)) = record.map(|record| &record.event) else { return };
             let stele_core::Part::Text { text } = &message.content[0];
             texts.push((seq.0, text.as_str().to_owned()));
         })?;
@@ -138,7 +238,7 @@ mod tests {
         let parent = Some(Parent { session: id(1), seq: Seq(2_499) });
         let mut fork = store.create(id(2), start(parent)).unwrap();
         append(&mut fork, &(2_500..5_200).map(record).collect::<Vec<_>>());
-        for last in [0, 1_023, 1_024, 2_048, 2_600, 5_199] {
+        for last in [0, 255, 256, 1_024, 2_600, 5_199] {
             let read = texts(&store, &id(2), last).unwrap();
             assert_eq!(read.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), (0..=last).collect::<Vec<_>>());
             assert!(read.iter().all(|(seq, text)| text.starts_with(&format!("{seq} {seq}"))));

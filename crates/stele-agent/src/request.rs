@@ -30,29 +30,70 @@ pub(crate) struct Ready {
 
 /// Brings the encoder up to the state's surface: what is new is encoded, what was sent is kept.
 pub(crate) fn update(encoded: &mut Option<Encoded>, state: &State) -> Result<()> {
-    let Some(epoch) = state.epoch() else { return Ok(()) };
-    let withheld = &epoch.config.withheld;
-    if encoded.as_ref().is_none_or(|encoded| encoded.epoch != epoch.n || encoded.withheld != *withheld) {
-        let encoder = Encoder::new(&epoch.header, &epoch.config).map_err(Error::Request)?;
-        *encoded = Some(Encoded { epoch: epoch.n, withheld: withheld.clone(), encoder, surface: 0 });
-    }
-    if let Some(encoded) = encoded {
-        if encoded.surface < state.surface_len() {
-            // What the last request ended with is compared in a moment.
-            if let Some(sent) = &epoch.sent {
-                encoded.encoder.keep_digest_at(usize::try_from(sent.prompt.items).unwrap_or(usize::MAX));
-            }
-            state.each_message(encoded.surface, &mut |message| encoded.encoder.push(&message));
-            encoded.surface = state.surface_len();
-        }
-        if let Some(items) = state.previous_items() {
-            encoded.encoder.set_previous_items(usize::try_from(items).unwrap_or(usize::MAX));
-        }
+    extend(encoded, state)?;
+    if let (Some(encoded), Some(items)) = (encoded, state.previous_items()) {
+        encoded.encoder.set_previous_items(usize::try_from(items).unwrap_or(usize::MAX));
     }
     Ok(())
 }
 
+/// Encodes what is new on the surface.
+fn extend(encoded: &mut Option<Encoded>, state: &State) -> Result<()> {
+    let Some(epoch) = state.epoch() else { return Ok(()) };
+    if encoded.as_ref().is_none_or(|encoded| !encoded.is_of(epoch)) {
+        let encoder = Encoder::new(&epoch.header, &epoch.config).map_err(Error::Request)?;
+        *encoded = Some(Encoded { epoch: epoch.n, withheld: epoch.config.withheld.clone(), encoder, surface: 0 });
+    }
+    if let Some(encoded) = encoded
+        && encoded.surface < state.surface_len()
+    {
+        // What the last request ended with is compared in a moment.
+        if let Some(sent) = &epoch.sent {
+            encoded.encoder.keep_digest_at(usize::try_from(sent.prompt.items).unwrap_or(usize::MAX));
+        }
+        state.each_message(encoded.surface, &mut |message| encoded.encoder.push(&message));
+        encoded.surface = state.surface_len();
+    }
+    Ok(())
+}
+
+/// The requests of a log, encoded while it is folded.
+#[derive(Default)]
+pub(crate) struct Along {
+    encoded: Option<Encoded>,
+    /// Length of the surface when the encoder was begun.
+    begun: usize,
+}
+
+impl Along {
+    /// Brings the encoder up to a request that was sent, before that is folded. In a log of many epochs it is begun anew
+    /// only where the history is twice as long as the last time; else all of it would be encoded over and over.
+    pub(crate) fn sent(&mut self, state: &State) {
+        let Some(epoch) = state.epoch() else { return };
+        if self.encoded.as_ref().is_none_or(|encoded| !encoded.is_of(epoch)) {
+            self.encoded = None;
+            if state.surface_len() < 2 * self.begun {
+                return;
+            }
+            self.begun = state.surface_len();
+        }
+        // What cannot be encoded here is an error once it is needed.
+        if extend(&mut self.encoded, state).is_err() {
+            self.encoded = None;
+        }
+    }
+
+    /// The last request, where it is at hand.
+    pub(crate) fn last(self, state: &State) -> Option<Encoded> {
+        self.encoded.filter(|encoded| state.epoch().is_some_and(|epoch| encoded.is_of(epoch)))
+    }
+}
+
 impl Encoded {
+    fn is_of(&self, epoch: &Epoch) -> bool {
+        self.epoch == epoch.n && self.withheld == epoch.config.withheld
+    }
+
     pub(crate) fn encoder(&self) -> &Encoder {
         &self.encoder
     }
@@ -107,17 +148,17 @@ impl Encoded {
             let encoder = &before?.encoder;
             encoder.items().get(at).map(|item| encoder.item_bytes(item))
         };
-        let new = |at: usize| now.items().get(at).map_or(&[][..], |item| now.item_bytes(item));
+        let new = |at: usize| now.items().get(at).map(|item| now.item_bytes(item)).unwrap_or_default();
         let at = (0..=last).find(|at| old(*at).is_some_and(|bytes| bytes != new(*at))).unwrap_or(last);
         let (old, new) = (old(at).unwrap_or_default(), new(at));
-        let differs = old.iter().zip(new).take_while(|(one, other)| one == other).count();
+        let differs = old.iter().zip(&*new).take_while(|(one, other)| one == other).count();
         let item = now.items().get(at);
         Some(PrefixBroken {
             item: at as u64,
             zone: item.map_or(Zone::History, |item| item.zone),
             segment: item.map(stele_provider::Item::label).unwrap_or_default(),
-            before: excerpt(old, differs),
-            after: excerpt(new, differs),
+            before: excerpt(&old, differs),
+            after: excerpt(&new, differs),
         })
     }
 }
@@ -144,4 +185,85 @@ pub(crate) fn broken_header(epoch: &Epoch) -> Option<PrefixBroken> {
 fn excerpt(bytes: &[u8], at: usize) -> Text {
     let range = at.saturating_sub(40)..(at + 80).min(bytes.len());
     Text::from(String::from_utf8_lossy(bytes.get(range).unwrap_or_default()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use stele_core::{
+        Config, EpochOpened, EpochReason, Event, Millis, Part, Record, Source, StepStarted, TurnStarted, UserMessage,
+        Wire, partial_answer,
+    };
+
+    use super::*;
+
+    fn fold(state: &mut State, event: impl Into<Event>) {
+        let record = Record::next(state, Millis(1), event.into());
+        state.fold(&record);
+    }
+
+    fn say(state: &mut State, text: &str) {
+        fold(state, UserMessage { item: None, source: Source::Person, content: vec![Part::text(text)] });
+    }
+
+    fn open(state: &mut State, n: u32) {
+        let config = Config {
+            route: "r".into(),
+            wire: Wire::OpenaiChat,
+            base_url: "http://127.0.0.1:1".into(),
+            model: "m".into(),
+            encoder: stele_provider::revision(Wire::OpenaiChat).into(),
+            derive_rev: stele_core::DERIVE_REV,
+            withheld: BTreeSet::new(),
+            parameters: Default::default(),
+            cache: Default::default(),
+            dialect: None,
+            images: Default::default(),
+            headers: Default::default(),
+        };
+        let opened = EpochOpened {
+            n,
+            reason: EpochReason::ModelChanged,
+            version: String::new(),
+            cost: None,
+            segments: Vec::new(),
+            config: Box::new(config),
+            price: None,
+            max_output: None,
+        };
+        fold(state, opened);
+    }
+
+    #[test]
+    fn what_is_encoded_along_is_what_is_encoded_afterwards() {
+        let (mut state, mut along) = (State::new(), Along::default());
+        fold(&mut state, TurnStarted { limits: Default::default() });
+        open(&mut state, 1);
+        fold(&mut state, StepStarted {});
+        for text in ["one", "two", "three"] {
+            say(&mut state, text);
+            along.sent(&state);
+            let answer = partial_answer(&state, 1, "Yes.");
+            fold(&mut state, answer);
+        }
+        let (mut along, mut afterwards) = (along.last(&state), None);
+        for encoded in [&mut along, &mut afterwards] {
+            update(encoded, &state).unwrap();
+        }
+        let [along, afterwards] = [along, afterwards].map(|encoded| encoded.unwrap().encoder().body().to_vec());
+        assert!(along == afterwards && along.ends_with(br#""Yes."}]}"#));
+    }
+
+    #[test]
+    fn a_log_of_many_epochs_is_not_encoded_over_and_over() {
+        let (mut state, mut along, mut begun) = (State::new(), Along::default(), 0);
+        for n in 1..=64 {
+            open(&mut state, n);
+            say(&mut state, "more");
+            along.sent(&state);
+            begun += usize::from(along.encoded.is_some());
+        }
+        assert_eq!(begun, 7);
+        open(&mut state, 65);
+        assert!(along.last(&state).is_none());
+    }
 }

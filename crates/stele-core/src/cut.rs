@@ -15,14 +15,28 @@ use crate::{
 pub(crate) struct Mark {
     /// Its record.
     pub(crate) seq: Seq,
+    /// What it tells of files, if anything. Most items of a long history do not.
+    pub(crate) told: Option<Box<Told>>,
+    /// What it came from.
+    pub(crate) origin: Origin,
+}
+
+/// What a result tells of files and folders.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Told {
     /// Files that it showed or changed, with the hash of their content then; none for a deleted one.
     pub(crate) files: Vec<(PathBuf, Option<Hash>)>,
     /// What of a file it showed.
     pub(crate) shown: Option<(PathBuf, Showing)>,
     /// The folder in which it left the session.
     pub(crate) cwd: Option<PathBuf>,
-    /// What it came from.
-    pub(crate) origin: Origin,
+}
+
+impl Told {
+    /// Nothing, where there is nothing to tell.
+    pub(crate) fn boxed(self) -> Option<Box<Self>> {
+        (self != Self::default()).then(|| Box::new(self))
+    }
 }
 
 /// What an item of the surface came from.
@@ -79,26 +93,29 @@ impl State {
     }
 
     fn tells(&mut self, mark: &Mark) {
-        if !mark.files.is_empty() {
+        let Some(told) = &mark.told else { return };
+        if !told.files.is_empty() {
             let files = Arc::make_mut(&mut self.read_files);
-            for (path, hash) in &mark.files {
-                match hash {
-                    Some(hash) => files.insert(path.clone(), *hash),
-                    None => files.remove(path),
-                };
+            for (path, hash) in &told.files {
+                match (hash, files.get_mut(path)) {
+                    (Some(hash), Some(known)) => *known = *hash,
+                    (Some(hash), None) => drop(files.insert(path.clone(), *hash)),
+                    (None, _) => drop(files.remove(path)),
+                }
             }
         }
-        if let Some((path, showing)) = &mark.shown {
+        if let Some((path, showing)) = &told.shown {
             let files = Arc::make_mut(&mut self.shown_files);
             match (showing, files.get_mut(path)) {
-                (Showing::Lines(shown), _) => drop(files.insert(path.clone(), *shown)),
+                (Showing::Lines(shown), Some(known)) => *known = *shown,
+                (Showing::Lines(shown), None) => drop(files.insert(path.clone(), *shown)),
                 (Showing::Pointer, Some(shown)) => shown.pointed = true,
                 // What it pointed at is not on the surface any more.
                 (Showing::Pointer, None) => {}
             }
         }
-        if mark.cwd.is_some() {
-            self.cwd.clone_from(&mark.cwd);
+        if told.cwd.is_some() {
+            self.cwd.clone_from(&told.cwd);
         }
     }
 
@@ -177,9 +194,12 @@ impl State {
             left.extend(back.filter_map(|item| match item {
                 Replacement::Back(item) => self.set_aside.remove(&item.seq),
                 Replacement::Result { result } => {
-                    let (_, mark) = self.set_aside.remove(&result.seq())?;
+                    let (_, mut mark) = self.set_aside.remove(&result.seq())?;
                     // Of a file that it showed nobody knows what is left.
-                    Some((result.item(), Mark { shown: None, ..mark }))
+                    if let Some(told) = &mut mark.told {
+                        told.shown = None;
+                    }
+                    Some((result.item(), mark))
                 }
             }));
             at = places[index].end;

@@ -79,8 +79,7 @@ impl Serialize for CallId {
 
 impl<'de> Deserialize<'de> for CallId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        crate::json::parsed(deserializer, "a call id")
     }
 }
 
@@ -125,8 +124,7 @@ impl Serialize for JobId {
 
 impl<'de> Deserialize<'de> for JobId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        crate::json::parsed(deserializer, "the id of a job")
     }
 }
 

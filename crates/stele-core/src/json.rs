@@ -1,6 +1,12 @@
 //! JSON from outside, read leniently and kept as raw text.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::str::FromStr;
+
+use serde::Deserializer;
+use serde::de::Visitor;
 
 /// Replaces each lone UTF-16 surrogate escape (`\ud800` … `\udfff` without its partner) in raw JSON
 /// by `\ufffd`; a good pair stays as it is. Strict parsers refuse lone surrogates.
@@ -53,6 +59,26 @@ fn unit_at(bytes: &[u8], at: usize) -> Option<u32> {
 pub fn parse_lenient<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     let text = String::from_utf8_lossy(bytes);
     serde_json::from_str(&repair_surrogates(&text))
+}
+
+/// Reads what is written as a string, without a copy of the string.
+pub(crate) fn parsed<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
+    deserializer: D,
+    expected: &'static str,
+) -> Result<T, D::Error> {
+    struct Parsed<T>(&'static str, PhantomData<T>);
+    impl<T: FromStr<Err = String>> Visitor<'_> for Parsed<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.0)
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+    deserializer.deserialize_str(Parsed(expected, PhantomData))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{CallId, Image};
+use crate::{CallId, Image, Text};
 
 /// One closed message: once sent, nothing is ever added to it. Roles alternate.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub enum UserBlock {
         /// Name of the tool.
         name: String,
         /// The text; never empty.
-        text: Arc<str>,
+        text: Text,
         /// True when the call did not do what was asked.
         error: bool,
         /// What is shown beside the text; none with an error, and none on a route that takes none.

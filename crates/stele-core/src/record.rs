@@ -164,10 +164,14 @@ impl Record {
                 }
             }
         });
-        match missing {
-            Some(blob) => Err(Error::Blob { seq: at, blob }),
-            None => Ok(Some(record)),
+        if let Some(blob) = missing {
+            return Err(Error::Blob { seq: at, blob });
         }
+        if let Event::ToolResult(result) = &mut record.event {
+            let content = std::mem::replace(&mut result.content, Text::from(""));
+            result.content = content.quoted();
+        }
+        Ok(Some(record))
     }
 
     /// Reads the envelope first and its data then; blobs are not fetched.

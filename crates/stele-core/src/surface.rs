@@ -110,7 +110,7 @@ pub(crate) fn derive_each(
             }
             SurfaceItem::Result { call, content, error, images } => {
                 deriver.open.results.entry(*call).or_insert_with(|| Answered {
-                    text: content.shared(),
+                    text: content.clone(),
                     error: error.is_some(),
                     images,
                 });
@@ -137,7 +137,7 @@ struct UserGroup<'a> {
 
 /// A result that has come in.
 struct Answered<'a> {
-    text: Arc<str>,
+    text: Text,
     error: bool,
     images: &'a [Image],
 }
@@ -163,16 +163,16 @@ impl Deriver<'_> {
         let mut blocks = Vec::with_capacity(group.expected.len() + group.texts.len());
         for call in group.expected {
             let Some(record) = self.calls.get(&call) else { continue };
-            let missing = || Answered { text: Arc::from(RESULT_MISSING), error: true, images: &[] };
+            let missing = || Answered { text: Text::from(RESULT_MISSING), error: true, images: &[] };
             let Answered { mut text, error, images } = group.results.remove(&call).unwrap_or_else(missing);
             // An error may be text only (Anthropic, tool results, 2026-11).
             let sent = self.config.images == ImageInput::Sent && !error;
             if !sent {
                 for image in images {
-                    text = format!("{text}\n{}", image.note(IMAGES_NOT_TAKEN)).into();
+                    text = format!("{}\n{}", text.as_str(), image.note(IMAGES_NOT_TAKEN)).into();
                 }
             }
-            let text = if text.is_empty() { Arc::from(RESULT_EMPTY) } else { text };
+            let text = if text.is_empty() { Text::from(RESULT_EMPTY) } else { text };
             blocks.push(UserBlock::Result {
                 call,
                 wire_id: self.wire_id(call, record),

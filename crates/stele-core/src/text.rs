@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 
-use crate::Hash;
+use crate::{Hash, Literal};
 
 /// Text longer than this many bytes is stored as a blob beside the record.
 pub const INLINE_MAX: usize = 4096;
@@ -29,10 +30,12 @@ pub struct Text(Inner);
 #[derive(Clone, Debug)]
 enum Inner {
     Whole(Arc<str>),
+    /// The same, as the JSON string that it is in a record and in a request.
+    Literal(Arc<Literal>),
     /// Stored as a blob whatever its length, so that equal content is stored once over all sessions.
     Sealed(Arc<str>),
     /// Only between parsing a record and fetching its blobs.
-    Pending(BlobRef),
+    Pending(Box<BlobRef>),
 }
 
 impl Text {
@@ -52,6 +55,15 @@ impl Text {
         }
     }
 
+    /// The same text, kept as the JSON string that it will be in requests.
+    #[must_use]
+    pub fn quoted(self) -> Self {
+        match self.0 {
+            Inner::Whole(text) => Self(Inner::Literal(Arc::new(Literal::write(&text)))),
+            inner => Self(inner),
+        }
+    }
+
     /// What a fetched blob holds, stored again as it was found.
     pub(crate) fn fetched(content: Arc<str>) -> Self {
         Self(if content.len() > INLINE_MAX { Inner::Whole(content) } else { Inner::Sealed(content) })
@@ -62,6 +74,7 @@ impl Text {
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Inner::Whole(text) | Inner::Sealed(text) => text,
+            Inner::Literal(literal) => literal.as_str(),
             Inner::Pending(_) => "",
         }
     }
@@ -71,43 +84,64 @@ impl Text {
     pub fn shared(&self) -> Arc<str> {
         match &self.0 {
             Inner::Whole(text) | Inner::Sealed(text) => Arc::clone(text),
-            Inner::Pending(_) => Arc::from(""),
+            Inner::Literal(_) | Inner::Pending(_) => Arc::from(self.as_str()),
+        }
+    }
+
+    /// The text as a JSON string, where it is kept as one.
+    #[must_use]
+    pub fn literal(&self) -> Option<&Arc<Literal>> {
+        match &self.0 {
+            Inner::Literal(literal) => Some(literal),
+            Inner::Whole(_) | Inner::Sealed(_) | Inner::Pending(_) => None,
         }
     }
 
     /// Number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.as_str().len()
+        self.literal().map_or_else(|| self.as_str().len(), |literal| literal.len())
     }
 
     /// True when there is no text.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.as_str().is_empty()
+        self.len() == 0
+    }
+
+    /// True when there is nothing but white space.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        self.literal().map_or_else(|| self.as_str().trim().is_empty(), |literal| literal.is_blank())
     }
 
     /// The blob this text is stored in, when it is too long to stand in the record.
     pub(crate) fn blob(&self) -> Option<(Hash, Arc<str>)> {
         match &self.0 {
-            Inner::Whole(text) if text.len() <= INLINE_MAX => None,
-            Inner::Whole(text) | Inner::Sealed(text) => Some((Hash::of(text.as_bytes()), Arc::clone(text))),
+            Inner::Whole(_) | Inner::Literal(_) if self.len() <= INLINE_MAX => None,
+            Inner::Whole(_) | Inner::Literal(_) | Inner::Sealed(_) => {
+                let text = self.shared();
+                Some((Hash::of(text.as_bytes()), text))
+            }
             Inner::Pending(_) => None,
         }
     }
 
     /// The blob that still has to be fetched.
     pub(crate) fn pending(&self) -> Option<BlobRef> {
-        match self.0 {
-            Inner::Pending(blob) => Some(blob),
-            Inner::Whole(_) | Inner::Sealed(_) => None,
+        match &self.0 {
+            Inner::Pending(blob) => Some(**blob),
+            Inner::Whole(_) | Inner::Literal(_) | Inner::Sealed(_) => None,
         }
     }
 }
 
 impl PartialEq for Text {
     fn eq(&self, other: &Self) -> bool {
-        self.pending() == other.pending() && self.as_str() == other.as_str()
+        match (self.literal(), other.literal()) {
+            (Some(literal), Some(other)) => literal == other,
+            _ => self.pending() == other.pending() && self.as_str() == other.as_str(),
+        }
     }
 }
 
@@ -127,12 +161,10 @@ impl From<String> for Text {
 
 impl Serialize for Text {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match (&self.0, self.blob()) {
-            (Inner::Pending(blob), _) => blob.serialize(serializer),
-            (Inner::Whole(text) | Inner::Sealed(text), None) => serializer.serialize_str(text),
-            (Inner::Whole(text) | Inner::Sealed(text), Some((blob, _))) => {
-                BlobRef { blob, len: text.len() as u64 }.serialize(serializer)
-            }
+        match (self.pending(), self.blob()) {
+            (Some(blob), _) => blob.serialize(serializer),
+            (None, None) => serializer.serialize_str(self.as_str()),
+            (None, Some((blob, text))) => BlobRef { blob, len: text.len() as u64 }.serialize(serializer),
         }
     }
 }
@@ -153,10 +185,21 @@ impl<'de> Deserialize<'de> for Text {
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Text, A::Error> {
                 let blob = BlobRef::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
-                Ok(Text(Inner::Pending(blob)))
+                Ok(Text(Inner::Pending(Box::new(blob))))
             }
         }
         deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// Reads a text of the log and keeps it as the JSON string that it is, for `#[serde(deserialize_with)]`. Only from JSON
+/// that is in memory, as records are.
+pub(crate) fn as_literal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Text, D::Error> {
+    let raw = <&RawValue>::deserialize(deserializer)?.get();
+    match Literal::read(raw) {
+        Some(literal) => Ok(Text(Inner::Literal(Arc::new(literal)))),
+        // A reference to a blob, or written by another program.
+        None => serde_json::from_str(raw).map_err(serde::de::Error::custom),
     }
 }
 

@@ -6,13 +6,14 @@
 //! **Invariant:** a credential is in exactly one header, which is marked sensitive, and in no error.
 
 use std::convert::Infallible;
+use std::iter::Peekable;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, Url};
@@ -252,16 +253,37 @@ impl Client {
     }
 }
 
+/// Bytes that are given to the connection together: it would write short pieces a few at a time.
+const TOGETHER: usize = 128 << 10;
+
 /// A body in pieces that are there already: its length is known, and it is never copied into one.
 struct Outgoing {
-    pieces: std::vec::IntoIter<Bytes>,
+    pieces: Peekable<std::vec::IntoIter<Bytes>>,
     left: u64,
 }
 
 impl Outgoing {
     fn new(pieces: Vec<Bytes>) -> Self {
         let left = pieces.iter().map(|piece| piece.len() as u64).sum();
-        Self { pieces: pieces.into_iter(), left }
+        Self { pieces: pieces.into_iter().peekable(), left }
+    }
+
+    /// The next bytes: a long piece as it is, or some short ones.
+    fn next(&mut self) -> Option<Bytes> {
+        let first = self.pieces.next()?;
+        let mut len = first.len();
+        let mut fits = |piece: &Bytes| {
+            len += piece.len();
+            len <= TOGETHER
+        };
+        let Some(second) = self.pieces.next_if(&mut fits) else { return Some(first) };
+        let mut together = BytesMut::with_capacity(TOGETHER);
+        together.extend_from_slice(&first);
+        together.extend_from_slice(&second);
+        while let Some(piece) = self.pieces.next_if(&mut fits) {
+            together.extend_from_slice(&piece);
+        }
+        Some(together.freeze())
     }
 }
 
@@ -273,7 +295,7 @@ impl http_body::Body for Outgoing {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<std::result::Result<Frame<Bytes>, Infallible>>> {
-        let next = self.pieces.next();
+        let next = self.next();
         self.left -= next.as_ref().map_or(0, |piece| piece.len() as u64);
         Poll::Ready(next.map(|piece| Ok(Frame::data(piece))))
     }

@@ -1,9 +1,13 @@
 //! Content-addressed blobs: named by the BLAKE3 of their content, stored as zstd frames.
 
 use std::cell::RefCell;
+use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension};
 use stele_core::{Hash, Hasher};
+
+use crate::{Error, Result};
 
 /// Compression level. Level 1 keeps the compressor small and fast; tool output shrinks well anyway.
 const LEVEL: i32 = 1;
@@ -91,6 +95,24 @@ pub(crate) fn get(connection: &Connection, hash: &Hash) -> rusqlite::Result<Foun
         })
         .optional()
         .map(|found| found.unwrap_or(Found::Missing))
+}
+
+/// The bytes of a blob; `None` when nothing has this name.
+pub(crate) fn bytes(connection: &Connection, path: &Path, hash: &Hash) -> Result<Option<Vec<u8>>> {
+    match get(connection, hash).map_err(|error| Error::reading(path, &error))? {
+        Found::Whole(content) => Ok(Some(content)),
+        Found::Missing => Ok(None),
+        Found::Damaged(detail) => Err(Error::Blob { blob: *hash, detail }),
+    }
+}
+
+/// The text of a blob; `None` when nothing has this name.
+pub(crate) fn text(connection: &Connection, path: &Path, hash: &Hash) -> Result<Option<Arc<str>>> {
+    let Some(content) = bytes(connection, path, hash)? else { return Ok(None) };
+    match String::from_utf8(content) {
+        Ok(text) => Ok(Some(text.into())),
+        Err(_) => Err(Error::Blob { blob: *hash, detail: "it is no text".to_owned() }),
+    }
 }
 
 fn unpack(hash: &Hash, name: &[u8], len: i64, stored_seal: &[u8], bytes: &[u8]) -> Found {

@@ -11,8 +11,11 @@ use crate::{Error, Result};
 
 /// How long a transaction waits for another process before it gives up.
 const BUSY: Duration = Duration::from_secs(10);
-/// Reading connections kept for the next reader; each may hold up to 2 MB of pages.
+/// Reading connections kept for the next reader.
 const IDLE_READERS: usize = 2;
+/// Pages that a reading connection keeps (KiB, negative as SQLite wants it). A log is read once, from front to back, and
+/// what is read again is in the system's cache.
+const READER_CACHE: i32 = -512;
 
 /// What a store may do with its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +180,7 @@ pub(crate) fn connect_reader(path: &Path, access: Access) -> Result<Connection> 
             }
             result => result?,
         }
+        connection.pragma_update(None, "cache_size", READER_CACHE)?;
         Ok(connection)
     });
     match opened {

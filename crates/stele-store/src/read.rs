@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rusqlite::Connection;
+use rusqlite::{CachedStatement, Connection, Row, Rows};
 use stele_core::{Hash, Seq, Stored};
 
 use crate::database::Database;
@@ -68,6 +68,44 @@ impl Records {
         }
     }
 
+    /// Shows them one after the other, without a copy of each; `take` gets the position, the bytes as they were written,
+    /// and a way to the blobs. Between the first and the last of a session's records a transaction is open, so what is
+    /// read like this should be a bounded number of them.
+    ///
+    /// # Errors
+    /// The first record that is missing or cannot be read, and what `take` refuses.
+    pub fn each<E: From<Error>>(&self, take: &mut dyn FnMut(Seq, &[u8], &Blobs<'_>) -> Result<(), E>) -> Result<(), E> {
+        for segment in self.segments.iter().filter(|segment| segment.first <= segment.last) {
+            self.database.read(|connection| Ok(self.show(connection, segment, take)))??;
+        }
+        Ok(())
+    }
+
+    fn show<E: From<Error>>(
+        &self,
+        connection: &Connection,
+        segment: &Segment,
+        take: &mut dyn FnMut(Seq, &[u8], &Blobs<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let unreadable = |error: rusqlite::Error| Error::reading(&self.database.path, &error);
+        let blobs = Blobs { database: &self.database, connection };
+        let mut statement = select(connection).map_err(unreadable)?;
+        let mut rows = query(&mut statement, segment).map_err(unreadable)?;
+        let mut next = segment.first;
+        while let Some(row) = rows.next().map_err(unreadable)? {
+            let seq = seq_of(row.get(0).map_err(unreadable)?);
+            if seq != next {
+                break;
+            }
+            let (Some(_), Some(_), Some(bytes)) = (hash(row, 1), hash(row, 2), blob(row, 3)) else {
+                return Err(not_as_written(seq).into());
+            };
+            take(seq, bytes, &blobs)?;
+            next = seq.next();
+        }
+        if next <= segment.last { Err(missing(next).into()) } else { Ok(()) }
+    }
+
     fn fill(&mut self) -> Result<()> {
         while self.page.is_empty() {
             let Some(segment) = self.segments.front().filter(|segment| segment.first <= segment.last) else {
@@ -97,7 +135,7 @@ impl Records {
         }
         segment.first = row.seq.next();
         let RawRow { seq, prev: Some(prev), hash: Some(hash), bytes: Some(bytes) } = row else {
-            return Some(Err(Error::Corrupt { detail: format!("record {} is not stored as it was written", row.seq) }));
+            return Some(Err(not_as_written(row.seq)));
         };
         Some(Ok(Stored { seq, bytes, prev, hash }))
     }
@@ -120,20 +158,54 @@ fn missing(seq: Seq) -> Error {
     Error::Corrupt { detail: format!("record {seq} is missing") }
 }
 
+fn not_as_written(seq: Seq) -> Error {
+    Error::Corrupt { detail: format!("record {seq} is not stored as it was written") }
+}
+
+/// The blobs, while records are shown.
+#[derive(Debug)]
+pub struct Blobs<'a> {
+    database: &'a Database,
+    connection: &'a Connection,
+}
+
+impl Blobs<'_> {
+    /// The text of a blob; `None` when nothing has this name.
+    ///
+    /// # Errors
+    /// As for [`Store::blob`](crate::Store::blob).
+    pub fn text(&self, hash: &Hash) -> Result<Option<Arc<str>>> {
+        crate::blob::text(self.connection, &self.database.path, hash)
+    }
+}
+
+fn select(connection: &Connection) -> rusqlite::Result<CachedStatement<'_>> {
+    connection.prepare_cached("SELECT id, prev, hash, bytes FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id")
+}
+
+fn query<'a>(statement: &'a mut CachedStatement<'_>, segment: &Segment) -> rusqlite::Result<Rows<'a>> {
+    statement.query((row_id(segment.key, segment.first), row_id(segment.key, segment.last)))
+}
+
+fn blob<'a>(row: &'a Row<'_>, column: usize) -> Option<&'a [u8]> {
+    row.get_ref(column).ok().and_then(|value| value.as_blob().ok())
+}
+
+fn hash(row: &Row<'_>, column: usize) -> Option<Hash> {
+    blob(row, column).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()).map(Hash)
+}
+
 /// The next rows of a segment, up to a bounded number and size.
 pub(crate) fn page(connection: &Connection, segment: &Segment) -> rusqlite::Result<VecDeque<RawRow>> {
-    let mut statement = connection
-        .prepare_cached("SELECT id, prev, hash, bytes FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?;
-    let mut rows = statement.query((row_id(segment.key, segment.first), row_id(segment.key, segment.last)))?;
+    let mut statement = select(connection)?;
+    let mut rows = query(&mut statement, segment)?;
     let mut page = VecDeque::new();
     let mut size = 0;
     while page.len() < PAGE_ROWS && size < PAGE_BYTES {
         let Some(row) = rows.next()? else { break };
-        let blob = |column| row.get_ref(column).ok().and_then(|value| value.as_blob().ok());
-        let hash = |column| blob(column).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()).map(Hash);
-        let bytes = blob(3).map(<[u8]>::to_vec);
+        let bytes = blob(row, 3).map(<[u8]>::to_vec);
         size += bytes.as_ref().map_or(0, Vec::len);
-        page.push_back(RawRow { seq: seq_of(row.get(0)?), prev: hash(1), hash: hash(2), bytes });
+        page.push_back(RawRow { seq: seq_of(row.get(0)?), prev: hash(row, 1), hash: hash(row, 2), bytes });
     }
     Ok(page)
 }

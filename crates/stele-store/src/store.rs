@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rusqlite::OptionalExtension;
 use stele_core::{Hash, Seq, SessionId};
 
-use crate::blob::{self, Found};
+use crate::blob;
 use crate::database::{Access, Database, connect_reader};
 use crate::lineage::lineage;
 use crate::lock::{SessionLock, locks_exclude};
@@ -156,11 +156,7 @@ impl Store {
     /// # Errors
     /// `log.corrupt` when it is not the content its name says, or is no text.
     pub fn blob(&self, hash: &Hash) -> Result<Option<Arc<str>>> {
-        let Some(content) = self.blob_bytes(hash)? else { return Ok(None) };
-        match String::from_utf8(content) {
-            Ok(text) => Ok(Some(text.into())),
-            Err(_) => Err(Error::Blob { blob: *hash, detail: "it is no text".to_owned() }),
-        }
+        self.database.read(|connection| blob::text(connection, self.path(), hash))
     }
 
     /// The bytes of a blob, also of one that is no text, such as the damaged part of an imported file.
@@ -168,14 +164,7 @@ impl Store {
     /// # Errors
     /// `log.corrupt` when they are not what its name says.
     pub fn blob_bytes(&self, hash: &Hash) -> Result<Option<Vec<u8>>> {
-        let found = self
-            .database
-            .read(|connection| blob::get(connection, hash).map_err(|error| Error::reading(self.path(), &error)))?;
-        match found {
-            Found::Whole(content) => Ok(Some(content)),
-            Found::Missing => Ok(None),
-            Found::Damaged(detail) => Err(Error::Blob { blob: *hash, detail }),
-        }
+        self.database.read(|connection| blob::bytes(connection, self.path(), hash))
     }
 
     /// What the attempt in flight streamed, as far as it was kept.

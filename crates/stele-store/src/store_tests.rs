@@ -36,6 +36,42 @@ fn pragma(store: &Store, sql: &str) {
         .unwrap();
 }
 
+/// The positions that are shown, and how it ended.
+fn shown(store: &Store, from: u64, refused: u64) -> (Vec<u64>, Result<(), Error>) {
+    let mut shown = Vec::new();
+    let ended = store.read(&id(), Seq(from)).unwrap().each(&mut |seq, bytes, _| {
+        assert_eq!(bytes, append(seq.0, 10).record.bytes.as_bytes());
+        shown.push(seq.0);
+        if seq.0 == refused { Err(Error::Corrupt { detail: "refused".to_owned() }) } else { Ok(()) }
+    });
+    (shown, ended)
+}
+
+#[test]
+fn records_are_shown_in_order_up_to_the_first_that_is_damaged_missing_or_refused() {
+    let (_folder, store) = store();
+    let mut writer = store.create(id(), start()).unwrap();
+    writer.append(&(0..9).map(|seq| append(seq, 10)).collect::<Vec<_>>(), Durability::Normal, None).unwrap();
+    let check = |from, refused, expect: &[u64], detail: &str| {
+        let (seqs, ended) = shown(&store, from, refused);
+        assert_eq!(seqs, expect);
+        match ended {
+            Ok(()) => assert_eq!(detail, ""),
+            Err(error) => assert!(!detail.is_empty() && error.to_string().contains(detail), "{error}"),
+        }
+    };
+    check(0, 99, &[0, 1, 2, 3, 4, 5, 6, 7, 8], "");
+    check(7, 99, &[7, 8], "");
+    check(0, 2, &[0, 1, 2], "refused");
+    pragma(&store, "UPDATE records SET prev = x'00' WHERE id & 0xff = 5");
+    check(0, 99, &[0, 1, 2, 3, 4], "record 5 is not stored as it was written");
+    pragma(&store, "DELETE FROM records WHERE id & 0xff = 4");
+    check(0, 99, &[0, 1, 2, 3], "record 4 is missing");
+    pragma(&store, "DELETE FROM records WHERE id & 0xff > 6");
+    check(6, 99, &[6], "record 7 is missing");
+    check(7, 99, &[], "record 7 is missing");
+}
+
 #[test]
 fn a_full_disk_stores_nothing_and_says_so_and_the_writer_goes_on_once_there_is_room() {
     let (_folder, store) = store();

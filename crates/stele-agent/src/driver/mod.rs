@@ -46,7 +46,8 @@ pub struct Driver {
     foreign: bool,
     /// True once something of this session is in the store.
     stored: bool,
-    encoded: Option<Encoded>,
+    /// The encoder of the open epoch's requests.
+    pub(crate) encoded: Option<Encoded>,
     /// The encoder of the epoch before, until the first request of the open one was sent.
     earlier: Option<Encoded>,
     /// The epoch whose header was compared with what the log says of it.

@@ -34,7 +34,7 @@ pub struct EpochOpened {
     /// The header, in order: tools, system, preface.
     pub segments: Vec<Segment>,
     /// What else shapes the bytes of a request.
-    pub config: Config,
+    pub config: Box<Config>,
     /// What the route costs, as it was known then; absent for an unpriced route.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,

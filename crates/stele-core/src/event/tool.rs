@@ -103,6 +103,7 @@ pub struct ToolResult {
     /// The call.
     pub call: CallId,
     /// What the model reads; a fixed text stands for nothing when the request is built.
+    #[serde(deserialize_with = "crate::text::as_literal")]
     pub content: Text,
     /// What the model sees beside it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

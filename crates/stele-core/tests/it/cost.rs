@@ -48,7 +48,16 @@ fn open(run: &mut Run, reason: EpochReason, price: Option<Price>) {
     let n = run.state.epoch().map_or(1, |epoch| epoch.n + 1);
     let (config, segments) = (config(), vec![tool]);
     let version = String::new();
-    run.append(EpochOpened { n, reason, version, cost: None, segments, config, price, max_output: Some(100) });
+    run.append(EpochOpened {
+        n,
+        reason,
+        version,
+        cost: None,
+        segments,
+        config: Box::new(config),
+        price,
+        max_output: Some(100),
+    });
 }
 
 fn send(run: &mut Run, attempt: u32) {

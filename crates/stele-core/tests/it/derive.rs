@@ -119,7 +119,7 @@ fn a_call_that_was_killed_gets_a_fixed_result_in_the_order_of_the_calls() {
     let messages = derive(&surface, 0, &calls(), &anthropic("m"));
     let Message::User(blocks) = &messages[2] else { panic!("{messages:?}") };
     let UserBlock::Result { call: first, text, error, .. } = &blocks[0] else { panic!("{blocks:?}") };
-    assert_eq!((*first, text.as_ref(), *error), (CallId(1), RESULT_MISSING, true));
+    assert_eq!((*first, text.as_str(), *error), (CallId(1), RESULT_MISSING, true));
     assert!(matches!(&blocks[1], UserBlock::Result { call: CallId(2), .. }));
     assert!(matches!(&blocks[2], UserBlock::Text(text) if text.as_ref() == "continue"));
     assert_eq!(messages, derive(&surface, 0, &calls(), &anthropic("m")));
@@ -176,7 +176,7 @@ fn a_route_that_takes_no_images_and_an_error_get_a_note_in_their_place() {
         let messages = derive(surface, 0, &calls(), &Config { images, ..anthropic("m") });
         let Message::User(blocks) = &messages[2] else { panic!("{messages:?}") };
         let UserBlock::Result { text, images, .. } = &blocks[0] else { panic!("{blocks:?}") };
-        (text.to_string(), images.clone())
+        (text.as_str().to_owned(), images.clone())
     };
     assert_eq!(told(&looked(None), ImageInput::Sent), ("a.png".to_owned(), vec![image(7)]));
     let note = "a.png\n[image left out (image/png, 640 × 480 px): this model is sent no images]".to_owned();

@@ -61,7 +61,7 @@ fn said(messages: &[Message]) -> Vec<(Who, String)> {
         match message {
             Message::User(blocks) => said.extend(blocks.iter().map(|block| match block {
                 UserBlock::Text(text) => (Who::User, text.to_string()),
-                UserBlock::Result { call, text, .. } => (Who::User, format!("{call}: {text}")),
+                UserBlock::Result { call, text, .. } => (Who::User, format!("{call}: {}", text.as_str())),
             })),
             Message::Assistant(turn) => said.extend(turn.blocks.iter().map(|block| match block {
                 AssistantBlock::Text { text, .. } => (Who::Assistant, text.to_string()),

@@ -204,7 +204,7 @@ impl Run {
                     version: "test".into(),
                     cost: None,
                     segments: vec![tool],
-                    config: config(),
+                    config: Box::new(config()),
                     price: None,
                     max_output: None,
                 });

@@ -128,7 +128,13 @@ fn user_block(writer: &mut Writer, block: &UserBlock) {
             writer.raw(r#"{"type":"tool_result","#);
             writer.field("tool_use_id", wire_id);
             writer.raw(r#","content":["#);
-            text(writer, content);
+            if content.is_blank() {
+                text(writer, content.as_str());
+            } else {
+                writer.raw(r#"{"type":"text","#);
+                writer.text_field("text", content);
+                writer.raw("}");
+            }
             for image in images {
                 // Anthropic, vision, 2026-11.
                 writer.raw(r#",{"type":"image","source":{"type":"base64","#);

@@ -125,12 +125,11 @@ fn user(writer: &mut Writer, blocks: &[UserBlock], dialect: &Dialect) {
             }
             UserBlock::Result { wire_id, text, .. } => {
                 // Where no user message may follow a result, what was to follow goes into the last one.
-                let mut content = Cow::Borrowed(text.as_ref());
+                let mut content = Cow::Borrowed(text);
                 if !dialect.user_after_tool && last_result == Some(at) {
                     for block in &blocks[at + 1..] {
                         if let UserBlock::Text(text) = block {
-                            content.to_mut().push_str("\n\n");
-                            content.to_mut().push_str(text);
+                            content = Cow::Owned(format!("{}\n\n{text}", content.as_str()).into());
                         }
                     }
                 }
@@ -139,7 +138,7 @@ fn user(writer: &mut Writer, blocks: &[UserBlock], dialect: &Dialect) {
                 writer.raw(r#"{"role":"tool","#);
                 writer.field("tool_call_id", &call_id(wire_id, dialect));
                 writer.raw(",");
-                writer.field("content", &content);
+                writer.text_field("content", &content);
                 writer.raw("}");
                 writer.history("tool", start, false);
                 if last_result == Some(at) {

@@ -93,7 +93,7 @@ pub(super) fn message(writer: &mut Writer, message: &Message, continues: bool) {
                         id(writer, *call, wire_id);
                         writer.field("name", name);
                         writer.raw(r#","response":{"#);
-                        writer.field(if *error { "error" } else { "output" }, text);
+                        writer.text_field(if *error { "error" } else { "output" }, text);
                         writer.raw("}}}");
                     }
                 }

@@ -12,6 +12,7 @@ mod pieces;
 mod responses;
 mod writer;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -20,7 +21,7 @@ use stele_core::{
     Wire, Zone,
 };
 
-use writer::Writer;
+use writer::{PromptHash, Writer};
 
 /// Wire and revision of the encoder that this build has. The bytes of a revision never change: a change gets a new one.
 #[must_use]
@@ -111,7 +112,7 @@ pub struct Encoder {
     /// Where the hash of what stands before is to be kept.
     awaited: Option<usize>,
     /// The last place where it was.
-    kept: Option<Boundary>,
+    kept: Option<PromptHash>,
     /// Items of the header that always carry a mark.
     fixed_marks: Vec<usize>,
     /// Number of items of the request before this one.
@@ -121,18 +122,15 @@ pub struct Encoder {
     rolled: Rolled,
 }
 
-#[derive(Clone, Copy)]
-struct Boundary {
-    items: usize,
-    hash: Hash,
-}
-
 /// Hash of the body up to a byte that no later request of the epoch can change.
 #[derive(Clone, Default)]
 struct Rolled {
     hasher: Hasher,
     at: usize,
 }
+
+/// Bytes of a body that are hashed at once, at least: fewer are too short for the hash's own speed.
+const ROLLED: usize = 8 << 10;
 
 /// Anthropic, prompt caching, 2026-11: five minutes is the default lifetime.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
@@ -218,7 +216,7 @@ impl Encoder {
     /// The bytes of an item, without cache marks. The first block of a message includes the message's opening, which
     /// names the role.
     #[must_use]
-    pub fn item_bytes(&self, item: &Item) -> &[u8] {
+    pub fn item_bytes(&self, item: &Item) -> Cow<'_, [u8]> {
         self.writer.bytes.get(&item.range)
     }
 
@@ -231,8 +229,8 @@ impl Encoder {
 
     fn keep_digest(&mut self) {
         let items = self.writer.items.len();
-        if self.awaited == Some(items) && self.kept.is_none_or(|kept| kept.items != items) {
-            self.kept = Some(Boundary { items, hash: self.writer.prompt_hash() });
+        if self.awaited == Some(items) && self.kept.as_ref().is_none_or(|kept| kept.items() != items) {
+            self.kept = Some(self.writer.prompt.clone());
         }
     }
 
@@ -244,9 +242,10 @@ impl Encoder {
         }
         self.previous = Some(items);
         if self.marked()
-            && let Some(last) = self.markable(items)
+            && let Some(last) = self.markable(items).map(|last| self.mark_at(last))
+            && last >= self.rolled.at + ROLLED
         {
-            self.roll(self.mark_at(last));
+            self.roll(last);
         }
     }
 
@@ -268,9 +267,7 @@ impl Encoder {
         let marks = self.marks();
         let mut hasher = self.rolled.hasher.clone();
         self.lay_out(self.rolled.at, &marks, &mut |stretch| match stretch {
-            Stretch::Own(range) => self.writer.bytes.each(range, &mut |part| {
-                hasher.update(part);
-            }),
+            Stretch::Own(range) => self.writer.bytes.hash(range, &mut hasher),
             Stretch::Fixed(text) => {
                 hasher.update(text.as_bytes());
             }
@@ -310,7 +307,7 @@ impl Encoder {
     pub fn digest_at(&self, items: usize) -> Option<Hash> {
         self.boundaries.binary_search(&items).ok()?;
         match &self.kept {
-            Some(kept) if kept.items == items => Some(kept.hash),
+            Some(kept) if kept.items() == items => Some(self.writer.hash_of(kept)),
             _ => Some(self.writer.prompt_hash_of(self.writer.items.get(..items)?)),
         }
     }
@@ -319,7 +316,8 @@ impl Encoder {
     fn close_message(&mut self) {
         self.boundaries.push(self.writer.items.len());
         self.keep_digest();
-        if self.writer.bytes.close_full() && !self.marked() {
+        self.writer.bytes.close_full();
+        if !self.marked() && self.writer.bytes.closed() >= self.rolled.at + ROLLED {
             self.roll(self.writer.bytes.closed());
         }
     }
@@ -410,10 +408,7 @@ impl Encoder {
 
     fn roll_plain(&mut self, to: usize) {
         if self.rolled.at < to {
-            let hasher = &mut self.rolled.hasher;
-            self.writer.bytes.each(self.rolled.at..to, &mut |part| {
-                hasher.update(part);
-            });
+            self.writer.bytes.hash(self.rolled.at..to, &mut self.rolled.hasher);
             self.rolled.at = to;
         }
     }

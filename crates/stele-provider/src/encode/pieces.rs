@@ -1,23 +1,41 @@
-//! Bytes that only grow, in pieces that are shared and never copied again once they are full.
+//! Bytes that only grow, in pieces that are shared and never copied again once they are closed.
 //!
 //! A request may have tens of megabytes. Growing one buffer would copy them over and over, and sending them would need
-//! a second copy of all; pieces are written once, hashed where they are, and handed to the connection as they are.
+//! a second copy of all; pieces are written once, hashed where they are, and handed to the connection as they are. Long
+//! texts that are JSON already are not even written: the piece is the memory that the history keeps them in.
 
+use std::borrow::Cow;
+use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
+use stele_core::{Hasher, Literal};
 
 /// Bytes after which the last piece is closed at the next place where that is allowed.
 const FULL: usize = 64 << 10;
+/// A text that is shorter is copied: a piece of its own would cost as much.
+const SHARED: usize = 1 << 10;
+/// Short pieces are hashed together: one by one they are too short for the hash's own speed.
+const HASHED: usize = 32 << 10;
 
 /// Bytes in pieces. Places count from the first byte of all.
 #[derive(Clone, Default)]
 pub(super) struct Pieces {
-    /// Full pieces, each with the place where it begins.
+    /// Closed pieces, each with the place where it begins.
     full: Vec<(usize, Bytes)>,
-    /// Bytes in full pieces.
+    /// Bytes in closed pieces.
     closed: usize,
-    last: Vec<u8>,
+    last: BytesMut,
+}
+
+/// What a text of the history is kept in, as a piece.
+struct Shared(Arc<Literal>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.json().as_bytes()
+    }
 }
 
 impl Pieces {
@@ -36,29 +54,81 @@ impl Pieces {
         self.last.last().or_else(|| self.full.last()?.1.last()).copied()
     }
 
-    /// Where the next bytes are written.
-    pub(super) fn end(&mut self) -> &mut Vec<u8> {
-        &mut self.last
+    /// Writes bytes to the end.
+    pub(super) fn put(&mut self, bytes: &[u8]) {
+        self.last.extend_from_slice(bytes);
     }
 
-    /// Closes the last piece when it is full; true when it was. No range that is read as one may go on behind it.
-    pub(super) fn close_full(&mut self) -> bool {
-        if self.last.len() < FULL {
-            return false;
+    /// Where further bytes can be written.
+    pub(super) fn end(&mut self) -> impl io::Write {
+        (&mut self.last).writer()
+    }
+
+    /// Puts a text to the end that is JSON already.
+    pub(super) fn put_literal(&mut self, literal: &Arc<Literal>) {
+        if literal.json().len() < SHARED {
+            return self.put(literal.json().as_bytes());
         }
-        let piece = Bytes::from(std::mem::replace(&mut self.last, Vec::with_capacity(FULL + FULL / 4)));
-        self.full.push((self.closed, piece.clone()));
-        self.closed += piece.len();
-        true
+        self.close();
+        self.add(Bytes::from_owner(Shared(Arc::clone(literal))));
     }
 
-    /// Bytes that were written between two places where a piece may have been closed.
-    pub(super) fn get(&self, range: &Range<usize>) -> &[u8] {
+    /// Closes the last piece when it is full.
+    pub(super) fn close_full(&mut self) {
+        if self.last.len() >= FULL {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        if self.last.is_empty() {
+            return;
+        }
+        let piece = self.last.split().freeze();
+        if self.full.is_empty() {
+            // What was split off a long buffer goes on in it, and then in another one as long.
+            self.last = BytesMut::with_capacity(FULL);
+        }
+        self.add(piece);
+    }
+
+    fn add(&mut self, piece: Bytes) {
+        let start = self.closed;
+        self.closed += piece.len();
+        self.full.push((start, piece));
+    }
+
+    /// The bytes of a range.
+    pub(super) fn get(&self, range: &Range<usize>) -> Cow<'_, [u8]> {
         if range.start >= self.closed {
-            return &self.last[range.start - self.closed..range.end - self.closed];
+            return Cow::Borrowed(&self.last[range.start - self.closed..range.end - self.closed]);
         }
         let (start, piece) = &self.full[self.piece_of(range.start)];
-        &piece[range.start - start..range.end - start]
+        match piece.get(range.start - start..range.end - start) {
+            Some(whole) => Cow::Borrowed(whole),
+            None => {
+                let mut whole = Vec::with_capacity(range.len());
+                self.each(range.clone(), &mut |part| whole.extend_from_slice(part));
+                Cow::Owned(whole)
+            }
+        }
+    }
+
+    /// Hashes the bytes of a range.
+    pub(super) fn hash(&self, range: Range<usize>, hasher: &mut Hasher) {
+        let mut together = Vec::new();
+        self.each(range, &mut |part| {
+            if together.len() + part.len() > HASHED {
+                hasher.update(&together);
+                together.clear();
+            }
+            if part.len() > HASHED {
+                hasher.update(part);
+            } else {
+                together.extend_from_slice(part);
+            }
+        });
+        hasher.update(&together);
     }
 
     /// Visits the bytes of a range, piece by piece.
@@ -87,11 +157,9 @@ impl Pieces {
     /// Everything, as one.
     pub(super) fn into_vec(self) -> Vec<u8> {
         if self.full.is_empty() {
-            return self.last;
+            return self.last.into();
         }
-        let mut all = Vec::with_capacity(self.len());
-        self.each(0..self.len(), &mut |part| all.extend_from_slice(part));
-        all
+        self.get(&(0..self.len())).into_owned()
     }
 
     fn overlapping(&self, range: &Range<usize>) -> &[(usize, Bytes)] {
@@ -127,7 +195,7 @@ mod tests {
                 let bytes: Vec<u8> = (0..len).map(|byte| (byte % 251) as u8 ^ at as u8).collect();
                 written.push(whole.len()..whole.len() + len);
                 whole.extend_from_slice(&bytes);
-                pieces.end().extend_from_slice(&bytes);
+                pieces.put(&bytes);
                 if close {
                     pieces.close_full();
                 }

@@ -4,7 +4,7 @@
 //! something stored, and one that cannot be found there is refused.
 
 use serde::Deserialize;
-use stele_core::{AssistantBlock, Config, Failure, Header, Image, Message, OptionalField, UserBlock, Zone};
+use stele_core::{AssistantBlock, Config, Failure, Header, Image, Message, OptionalField, Text, UserBlock, Zone};
 
 use super::anthropic::number;
 use super::writer::{Writer, arguments, data_url, object, without};
@@ -109,12 +109,12 @@ pub(super) fn message(writer: &mut Writer, message: &Message) {
 }
 
 /// A result: a string, or a list of parts where there are images (OpenAI, function calling, 2026-11).
-fn output(writer: &mut Writer, text: &str, images: &[Image]) {
+fn output(writer: &mut Writer, text: &Text, images: &[Image]) {
     if images.is_empty() {
-        return writer.field("output", text);
+        return writer.text_field("output", text);
     }
     writer.raw(r#""output":[{"type":"input_text","#);
-    writer.field("text", text);
+    writer.text_field("text", text);
     writer.raw("}");
     for image in images {
         writer.raw(r#",{"type":"input_image","detail":"auto","image_url":"#);

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use stele_core::{Hash, Hasher, Image, ToolSchema, Zone, repair_surrogates};
+use stele_core::{Hash, Hasher, Image, Text, ToolSchema, Zone, repair_surrogates};
 
 use super::pieces::Pieces;
 use super::{Item, Name};
@@ -14,17 +14,32 @@ use super::{Item, Name};
 /// Items are hashed together once they have this many bytes: one by one they are too short for the hash's own speed.
 const HASH_AT: usize = 32 << 10;
 
+/// BLAKE3 over the first items, each preceded by its length, as far as it was taken: the last of them may be left.
+#[derive(Clone, Default)]
+pub(super) struct PromptHash {
+    hasher: Hasher,
+    /// How many items are hashed.
+    hashed: usize,
+    /// How many items it is of.
+    items: usize,
+    /// Bytes of the items that are not hashed.
+    left: usize,
+}
+
+impl PromptHash {
+    /// How many items it is of.
+    pub(super) fn items(&self) -> usize {
+        self.items
+    }
+}
+
 /// Appends JSON and notes which of its bytes are items, in the order of the prompt.
 #[derive(Clone)]
 pub(super) struct Writer {
     pub bytes: Pieces,
     pub items: Vec<Item>,
-    /// BLAKE3 over the items so far, each preceded by its length, but for those that are not hashed yet.
-    prompt: Hasher,
-    /// How many items are hashed.
-    hashed: usize,
-    /// Bytes of the items that are not.
-    unhashed: usize,
+    /// The hash of the items so far.
+    pub prompt: PromptHash,
     /// Bytes of all items so far.
     pub prompt_len: u64,
     /// Number of the message that is being written, from 1; 0 while the header is.
@@ -38,9 +53,7 @@ impl Writer {
         Self {
             bytes: Pieces::default(),
             items: Vec::new(),
-            prompt: Hasher::new(),
-            hashed: 0,
-            unhashed: 0,
+            prompt: PromptHash::default(),
             prompt_len: 0,
             message: 0,
             block: 1,
@@ -54,7 +67,7 @@ impl Writer {
 
     /// Text that is JSON already.
     pub(super) fn raw(&mut self, json: &str) {
-        self.bytes.end().extend_from_slice(json.as_bytes());
+        self.bytes.put(json.as_bytes());
     }
 
     /// A JSON string.
@@ -84,6 +97,18 @@ impl Writer {
         self.raw(tool.parameters.get());
     }
 
+    /// `"name":"text"`; a text of the history that is JSON already is not written again.
+    pub(super) fn text_field(&mut self, name: &str, text: &Text) {
+        match text.literal() {
+            None => self.field(name, text.as_str()),
+            Some(literal) => {
+                self.string(name);
+                self.raw(":");
+                self.bytes.put_literal(literal);
+            }
+        }
+    }
+
     /// A comma, unless this is where a list or an object starts.
     pub(super) fn separate(&mut self) {
         if !matches!(self.bytes.last(), None | Some(b'[' | b'{')) {
@@ -104,28 +129,30 @@ impl Writer {
     }
 
     fn note(&mut self, item: Item) {
-        self.unhashed += item.range.len();
+        self.prompt.left += item.range.len();
         self.prompt_len += item.range.len() as u64;
         self.items.push(item);
-        if self.unhashed >= HASH_AT {
-            self.hash();
+        self.prompt.items = self.items.len();
+        if self.prompt.left >= HASH_AT {
+            let hasher = self.finished(&self.prompt);
+            self.prompt = PromptHash { hasher, hashed: self.items.len(), items: self.items.len(), left: 0 };
         }
     }
 
-    fn hash(&mut self) {
-        self.prompt = self.with_unhashed();
-        (self.hashed, self.unhashed) = (self.items.len(), 0);
+    fn finished(&self, prompt: &PromptHash) -> Hasher {
+        let mut hasher = prompt.hasher.clone();
+        self.hash_items(&mut hasher, &self.items[prompt.hashed..prompt.items]);
+        hasher
     }
 
-    fn with_unhashed(&self) -> Hasher {
-        let mut hasher = self.prompt.clone();
-        self.hash_items(&mut hasher, &self.items[self.hashed..]);
-        hasher
+    /// What a hash comes to that was taken before.
+    pub(super) fn hash_of(&self, prompt: &PromptHash) -> Hash {
+        Hash::from(&self.finished(prompt))
     }
 
     /// BLAKE3 over all items, each preceded by its length.
     pub(super) fn prompt_hash(&self) -> Hash {
-        Hash::from(&self.with_unhashed())
+        self.hash_of(&self.prompt)
     }
 
     /// The same over the first items alone, from the first one on.
@@ -141,7 +168,7 @@ impl Writer {
         let mut together = Vec::with_capacity(items.iter().map(|item| 8 + item.range.len()).sum());
         for item in items {
             together.extend_from_slice(&(item.range.len() as u64).to_le_bytes());
-            together.extend_from_slice(self.bytes.get(&item.range));
+            self.bytes.each(item.range.clone(), &mut |part| together.extend_from_slice(part));
         }
         hasher.update(&together);
     }

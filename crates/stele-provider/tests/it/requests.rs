@@ -5,7 +5,9 @@ use serde_json::Value;
 use stele_core::{AssistantBlock, Config, Dialect, Hash, Hasher, Header, Message, PromptOrder, UserBlock, Wire, Zone};
 use stele_provider::Encoder;
 
-use crate::support::{assistant, call, config, encoder, header, reasoning, result, say, session, shown, text, user};
+use crate::support::{
+    as_logged, assistant, call, config, encoder, header, reasoning, result, say, session, shown, text, user,
+};
 
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -57,8 +59,9 @@ fn any_block() -> impl Strategy<Value = AssistantBlock> {
 fn any_user_block() -> impl Strategy<Value = UserBlock> {
     prop_oneof![
         any_text().prop_map(|content| say(&content)),
-        (1_u64..9, any_text(), any_text(), any::<bool>())
-            .prop_map(|(id, wire_id, content, error)| result(id, &wire_id, "bash", &content, error)),
+        (1_u64..9, any_text(), any_text(), prop_oneof![4 => Just(1), 1 => 100..2_000_usize], any::<bool>()).prop_map(
+            |(id, wire_id, content, times, error)| result(id, &wire_id, "bash", &content.repeat(times), error)
+        ),
         (1_u64..9, any_text(), any_text()).prop_map(|(id, wire_id, content)| shown(id, &wire_id, "read", &content)),
     ]
 }
@@ -158,6 +161,21 @@ proptest! {
             prop_assert_eq!(item_bytes(&encoder), now.clone());
             before = now;
         }
+    }
+
+    #[test]
+    fn a_text_that_is_json_already_gives_the_bytes_that_writing_it_gives(
+        config in any_config(),
+        header in any_header(),
+        messages in any_messages(),
+    ) {
+        let logged: Vec<_> = messages.iter().map(as_logged).collect();
+        let [written, shared] =
+            [&messages, &logged].map(|messages| crate::support::encoder(&config, &header, messages));
+        prop_assert_eq!(item_bytes(&written), item_bytes(&shared));
+        prop_assert_eq!(written.body().to_vec(), shared.body().to_vec());
+        prop_assert_eq!(written.body_digest(), shared.body_digest());
+        prop_assert_eq!(written.prompt_digest(0), shared.prompt_digest(0));
     }
 
     #[test]

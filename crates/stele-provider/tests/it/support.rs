@@ -57,7 +57,7 @@ pub fn result(call: u64, wire_id: &str, name: &str, text: &str, error: bool) -> 
         call: CallId(call),
         wire_id: wire_id.to_owned(),
         name: name.to_owned(),
-        text: Arc::from(text),
+        text: text.into(),
         error,
         images: Vec::new(),
     }
@@ -73,6 +73,19 @@ pub fn shown(call: u64, wire_id: &str, name: &str, text: &str) -> UserBlock {
         Image::new(MediaType::Jpeg, "/9j/+A==".to_owned(), 1, 1),
     ];
     UserBlock::Result { call, wire_id, name, text, error, images }
+}
+
+/// The same message with its results' texts kept as JSON, as a log gives them.
+pub fn as_logged(message: &Message) -> Message {
+    let mut message = message.clone();
+    if let Message::User(blocks) = &mut message {
+        for block in blocks {
+            if let UserBlock::Result { text, .. } = block {
+                *text = text.clone().quoted();
+            }
+        }
+    }
+    message
 }
 
 pub fn user(blocks: Vec<UserBlock>) -> Message {

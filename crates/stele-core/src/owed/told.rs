@@ -1,0 +1,96 @@
+//! What stands in the log for an answer or a result that never came.
+
+use crate::state::State;
+use crate::{
+    AssistantMessage, Block, CallId, Event, Producer, ResultMeta, Stop, Text, ToolError, ToolErrorClass, ToolResult,
+    Wire,
+};
+
+/// The answer that stands for one that never came, so that roles alternate.
+pub(super) fn unanswered(state: &State, attempt: u32) -> Event {
+    partial_answer(state, attempt, "")
+}
+
+/// The answer of a request that was cut, with the text that had arrived.
+#[must_use]
+pub fn partial_answer(state: &State, attempt: u32, text: &str) -> Event {
+    let content = if text.is_empty() { Vec::new() } else { vec![Block::Text { text: Text::from(text), native: None }] };
+    let producer = state.producer().unwrap_or(Producer { wire: Wire::OpenaiChat, model: String::new() });
+    AssistantMessage { attempt, producer, content, stop: Stop::Cut, usage: None, usage_raw: None, interrupted: true }
+        .into()
+}
+
+pub(super) fn refused(call: CallId, code: &str, message: &str) -> Event {
+    result_error(call, code, ToolErrorClass::Refused, message)
+}
+
+fn result_error(call: CallId, code: &str, class: ToolErrorClass, message: &str) -> Event {
+    ToolResult {
+        call,
+        content: Text::from(message),
+        images: Vec::new(),
+        error: Some(ToolError::new(code, class, "")),
+        meta: ResultMeta::default(),
+    }
+    .into()
+}
+
+/// What the model is told of a refusal: at most 200 bytes, the identity never cut, no arguments.
+pub(super) fn refusal(state: &State, call: CallId, by: &str, reason: Option<&str>, unanswered: bool) -> Event {
+    if unanswered {
+        let first = state.counters.unanswered <= 1;
+        let message = if first {
+            "not run: it needs a person's approval and nobody can be asked here. Go on without it. \
+             (It would run with --mode full, or with an --allow rule for it.)"
+        } else {
+            "not run: it needs a person's approval and nobody can be asked here"
+        };
+        return refused(call, "permission.unanswered", message);
+    }
+    let mut message = match reason {
+        Some(reason) if by.starts_with("person:") && reason.is_empty() => "Refused by the user".to_owned(),
+        Some(reason) if by.starts_with("person:") => format!("Refused by the user: {reason}"),
+        Some(reason) => format!("Blocked by rule {by}: {reason}"),
+        None => format!("Blocked by rule {by}"),
+    };
+    if message.len() > 200 {
+        let cut = (0..=200).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+        message.truncate(cut.max(by.len() + "Blocked by rule ".len()).min(message.len()));
+    }
+    refused(call, "guard.blocked", &message)
+}
+
+pub(super) fn unknown_tool(call: CallId, name: &str, offered: &[&str]) -> Event {
+    let mut names: Vec<&str> = offered.to_vec();
+    names.sort_by_key(|offered| (distance(name, offered), *offered));
+    names.truncate(3);
+    let name: String = name.chars().take(64).collect();
+    let message = format!("there is no tool {name:?}; the nearest are {}", names.join(", "));
+    result_error(call, "tool.unknown", ToolErrorClass::Argument, &message)
+}
+
+/// Edit distance of two short names.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().take(64).collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, left) in one.chars().take(64).enumerate() {
+        let mut corner = row[0];
+        row[0] = index + 1;
+        for (at, right) in other.iter().enumerate() {
+            let substituted = corner + usize::from(left != *right);
+            corner = row[at + 1];
+            row[at + 1] = substituted.min(row[at] + 1).min(corner + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+pub(super) fn outcome_unknown(call: CallId) -> Event {
+    result_error(
+        call,
+        "tool.outcome_unknown",
+        ToolErrorClass::OutcomeUnknown,
+        "outcome_unknown: this call was started and the agent was interrupted before it ended. \
+         Check what it did before you repeat it.",
+    )
+}
