@@ -3,14 +3,21 @@
 use std::sync::Arc;
 
 use stele_core::{
-    Action, By, Call, CallId, CallSession, Event, FileChanged, Invocation, Text, TodoSet, ToolError, ToolErrorClass,
-    ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
+    Action, By, Call, CallDecision, CallId, CallSession, Event, FileChanged, Invocation, Subject, Text, TodoSet, Tool,
+    ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
 };
 use tokio::sync::oneshot;
 
 use super::Driver;
 use super::flight::{InFlight, Update};
+use super::whereabouts::is_relative;
+use crate::instructions::one_line;
 use crate::{Approvals, Result};
+
+/// A call as rules and mode see it.
+fn described(id: CallId, tool: &dyn Tool, arguments: &str, subjects: Vec<Subject>) -> Call {
+    Call { id, tool: tool.spec().name.clone(), subjects, effects: tool.effects(), parallel: tool.parallel(arguments) }
+}
 
 impl Driver {
     /// Validates a call and asks rules and mode about it.
@@ -28,15 +35,8 @@ impl Driver {
         if let Some(refused) = self.without_its_folder(id, || subjects.clone()) {
             return self.append(refused);
         }
-        let call = Call {
-            id,
-            tool: record.name.clone(),
-            subjects,
-            effects: tool.effects(),
-            parallel: tool.parallel(arguments),
-        };
-        let grants = if self.is_foreign() { &[] } else { self.state.grants() };
-        let mut decision = self.agent.permit(&call, self.state.mode(), grants, &self.workspace);
+        let call = described(id, &**tool, arguments, subjects);
+        let mut decision = self.judge(&call);
         if decision.verdict < at_least {
             // Where nobody can be asked, a call that goes in circles is not run.
             let nobody = self.agent.options.approvals == Approvals::Nobody;
@@ -56,6 +56,35 @@ impl Driver {
         })
     }
 
+    fn judge(&self, call: &Call) -> CallDecision {
+        let grants = if self.is_foreign() { &[] } else { self.state.grants() };
+        self.agent.permit(call, self.state.mode(), grants, &self.workspace)
+    }
+
+    /// Judges a call again, where one before it in the step went to another folder than the one they were judged for:
+    /// what it names is another thing there. Gives the refusal, if it may not run there without a question.
+    fn judge_again(&mut self, id: CallId, tool: &dyn Tool, arguments: &str) -> Result<Option<Event>> {
+        if !self.state.step().is_some_and(|step| step.moved) {
+            return Ok(None);
+        }
+        let Ok(subjects) = tool.subjects(arguments) else { return Ok(None) };
+        if !subjects.iter().any(is_relative) {
+            return Ok(None);
+        }
+        self.follow_cwd()?;
+        let decision = self.judge(&described(id, tool, arguments, subjects));
+        if decision.verdict == Verdict::Allow {
+            return Ok(None);
+        }
+        let message = format!(
+            "not run: an earlier call of this step went to {}, where this one would not run without a question ({}). \
+             Make it again if it is meant for that folder; else give an absolute path",
+            one_line(&self.cwd.display().to_string()),
+            decision.by
+        );
+        Ok(Some(failed(id, &ToolError::new("tool.moved", ToolErrorClass::Refused, message))))
+    }
+
     /// Starts a body. True when its result was appended instead.
     pub(super) fn start(&mut self, key: String, call: CallId) -> Result<bool> {
         let Some((tool, arguments)) = self
@@ -67,6 +96,10 @@ impl Driver {
         };
         // The folder was there when the call was judged.
         if let Some(refused) = self.without_its_folder(call, || tool.subjects(&arguments).unwrap_or_default()) {
+            self.append(refused)?;
+            return Ok(true);
+        }
+        if let Some(refused) = self.judge_again(call, &*tool, &arguments)? {
             self.append(refused)?;
             return Ok(true);
         }

@@ -67,7 +67,7 @@ impl Driver {
 }
 
 /// True for what means something else in another folder.
-fn is_relative(subject: &Subject) -> bool {
+pub(super) fn is_relative(subject: &Subject) -> bool {
     match subject {
         Subject::Command(_) => true,
         Subject::Read(path) | Subject::Write(path) => !path.starts_with(['/', '~']),

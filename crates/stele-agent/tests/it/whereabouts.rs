@@ -3,8 +3,9 @@
 use std::fs;
 
 use serde_json::json;
-use stele_agent::{ChangedSince, OpenPolicy};
-use stele_core::{By, EndReason, Event, Wire};
+use stele_agent::{ChangedSince, Command, OpenPolicy};
+use stele_core::{By, EndReason, Event, Mode, Wire};
+use stele_guard::{Layer, List};
 use stele_testkit::{Say, Script};
 
 use crate::stage::{Stage, ask, bash, events};
@@ -103,4 +104,49 @@ async fn where_the_workspace_itself_is_gone_the_call_says_so_and_the_run_goes_on
     assert_eq!(results[0].0.as_deref(), Some("bash.spawn"), "{results:?}");
     assert!(results[0].1.contains("is gone") && results[0].1.contains("cwd"), "{results:?}");
     assert!(results[1].1.starts_with("/\n"), "{results:?}");
+}
+
+#[tokio::test]
+async fn a_call_is_judged_for_the_folder_that_it_runs_in() {
+    let write = json!({"path": "new", "content": "new"});
+    let script = Script::new([
+        Say::call("write", &write)
+            .and_call("bash", &bash("cd private"))
+            .and_call("write", &json!({"path": "other", "content": "new"}))
+            .and_call("bash", &bash("pwd")),
+        Say::call("write", &write),
+        Say::text("I see."),
+    ]);
+    let mut stage = Stage::new(Wire::OpenaiResponses, script);
+    stage.policy.add(List::Ask, Layer::Flag, "write(private/**)").unwrap();
+    fs::create_dir(stage.path("private")).unwrap();
+    let mut driver = stage.create();
+    driver.command(Command::SetMode { mode: Mode::Edit, by: By::person("test") }).unwrap();
+    let mut notices = driver.subscribe();
+    assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
+    let results = results(&events(&mut notices));
+    let codes: Vec<_> = results.iter().map(|(code, _)| code.as_deref()).collect();
+    assert_eq!(codes, [None, None, Some("tool.moved"), None, Some("permission.unanswered")], "{results:?}");
+    assert!(results[2].1.contains("went to") && results[2].1.contains("private"), "{results:?}");
+    assert!(stage.path("new").exists());
+    assert_eq!(fs::read_dir(stage.path("private")).unwrap().count(), 0, "nothing was written there");
+}
+
+#[tokio::test]
+async fn the_next_step_is_judged_where_the_last_one_went() {
+    let script = Script::new([
+        Say::call("bash", &bash("cd private")),
+        Say::call("write", &json!({"path": "new", "content": "new"})),
+        Say::text("I see."),
+    ]);
+    let mut stage = Stage::new(Wire::Gemini, script);
+    stage.policy.add(List::Ask, Layer::Flag, "write(private/**)").unwrap();
+    fs::create_dir(stage.path("private")).unwrap();
+    let mut driver = stage.create();
+    driver.command(Command::SetMode { mode: Mode::Edit, by: By::person("test") }).unwrap();
+    let mut notices = driver.subscribe();
+    assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
+    let results = results(&events(&mut notices));
+    assert_eq!(results[1].0.as_deref(), Some("permission.unanswered"), "{results:?}");
+    assert!(!stage.path("private/new").exists());
 }

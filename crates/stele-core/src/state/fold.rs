@@ -197,6 +197,7 @@ impl State {
             repaired: false,
             failed_after_output: 0,
             calls: Vec::new(),
+            moved: false,
         });
     }
 
@@ -260,6 +261,9 @@ impl State {
         if let Some(call) = self.call_mut(result.call) {
             call.stage = CallStage::Done;
             call.error = result.error.as_ref().map(|error| error.code.clone());
+        }
+        if let Some(step) = self.step.as_mut().filter(|_| result.meta.cwd.is_some()) {
+            step.moved = true;
         }
         let call = self.calls.get(&result.call);
         let changed = result.meta.files.iter().any(|file| file.action != FileAction::Read);

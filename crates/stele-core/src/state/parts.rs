@@ -104,6 +104,8 @@ pub struct Step {
     pub failed_after_output: u32,
     /// Its calls, in the model's order.
     pub calls: Vec<StepCall>,
+    /// True when one of them went to another folder than the one that all were judged for.
+    pub moved: bool,
 }
 
 /// Where a step stands.
