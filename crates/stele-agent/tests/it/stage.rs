@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use serde_json::{Value, json};
 use stele_agent::{Agent, AgentOptions, Approvals, Clock, Command, Driver, Notice, OpenPolicy, SessionStart, Until};
 use stele_core::limits::TurnLimits;
-use stele_core::{By, Config, EndReason, Event, Millis, Mode, Parameters, Price, SessionId, Source, Wire};
+use stele_core::{By, CacheTtl, Config, EndReason, Event, Millis, Mode, Parameters, Price, SessionId, Source, Wire};
 use stele_guard::{Policy, Surroundings};
 use stele_provider::{Client, ClientSettings, LedgerFile, Route};
 use stele_store::Store;
@@ -43,6 +43,7 @@ pub struct Stage {
     /// What the routes say about images.
     pub images: Option<bool>,
     pub parameters: Parameters,
+    pub ttl: Option<CacheTtl>,
     pub price: Option<Price>,
     _work: TempDir,
 }
@@ -60,6 +61,7 @@ impl Stage {
             policy: Policy::default(),
             images: None,
             parameters: Parameters::default(),
+            ttl: None,
             price: None,
             _work: work,
         }
@@ -69,6 +71,7 @@ impl Stage {
         Route {
             parameters: self.parameters.clone(),
             own_images: self.images,
+            ttl: self.ttl,
             own_price: self.price,
             ..Route::new(name, self.wire, &self.server.base_url(self.wire), model)
         }
