@@ -7,8 +7,8 @@ use super::{Counters, Epoch, State, Step, Turn, Waiting};
 use crate::cut::Origin;
 use crate::surface::{CallRecord, SurfaceItem, derive, derive_each};
 use crate::{
-    Block, CallId, Coverage, CutReason, EndReason, EpochReason, History, ItemId, JobId, JobMeta, JobStatus, Message,
-    Micros, Mode, ModelSet, Part, Producer, ReadFiles, Seq, SessionStarted, ShownFiles, TodoItem, Usage,
+    Account, Block, CallId, Coverage, CutReason, EndReason, EpochReason, History, ItemId, JobId, JobMeta, JobStatus,
+    Message, Micros, Mode, ModelSet, Part, Producer, ReadFiles, Seq, SessionStarted, ShownFiles, TodoItem, Usage,
 };
 
 impl State {
@@ -170,6 +170,18 @@ impl State {
     #[must_use]
     pub fn cost(&self) -> Option<Micros> {
         self.account.cost()
+    }
+
+    /// An empty account of what comes from here on.
+    #[must_use]
+    pub fn account_from_here(&self) -> Account {
+        self.account.from_here()
+    }
+
+    /// Cost so far at most: an attempt that could not be priced counts with the most it can have cost.
+    #[must_use]
+    pub fn cost_at_most(&self) -> Option<Micros> {
+        self.account.at_most()
     }
 
     /// How the last turn ended.
