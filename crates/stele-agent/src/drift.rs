@@ -218,7 +218,8 @@ impl Driver {
         else {
             return Ok((EpochCost::default(), encoded, None));
         };
-        let earlier = earlier.or_else(|| self.rebuilt(sent));
+        // Only a request that the state does not hold any more needs the log.
+        let earlier = earlier.or_else(|| request::last(state)).or_else(|| self.rebuilt(sent));
         let readable = earlier.as_ref().map_or(0, |earlier| readable(&epoch.config, &opened.config, &encoded, earlier));
         let cost = cost(&epoch.config, sent, encoded.len(), readable, opened, self.agent.now().0);
         Ok((cost, encoded, earlier))

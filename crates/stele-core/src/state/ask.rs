@@ -250,6 +250,13 @@ impl State {
         }
     }
 
+    /// Takes the messages of the open epoch's last request; none where the history was cut since.
+    pub fn each_message_sent(&self, take: &mut dyn FnMut(Message)) {
+        let Some(epoch) = self.epoch.as_ref().filter(|_| self.cut.is_none()) else { return };
+        let sent = epoch.sent.as_ref().and_then(|sent| self.surface.get(..sent.surface));
+        derive_each(sent.unwrap_or_default(), 0, &self.calls, &epoch.config, take);
+    }
+
     /// The producer of an answer to a request of the open epoch.
     #[must_use]
     pub fn producer(&self) -> Option<Producer> {
