@@ -53,7 +53,7 @@ pub struct Adapter {
     pub variables: fn(&Place) -> Variables,
     /// Arguments that begin a session with a prompt and end with the answer.
     pub begin: fn(&Place, &str) -> Vec<String>,
-    /// Arguments that go on with the last session of the folder; nothing where that needs a person at a terminal.
+    /// Arguments that go on with the last session of the folder; nothing where that needs a person.
     pub go_on: Option<fn(&Place, &str) -> Vec<String>>,
 }
 

@@ -138,7 +138,7 @@ impl Peers {
         for name in alone {
             let _ = write!(
                 text,
-                "\n{name} goes on with a session only for a person at a terminal: its figures are those of the first prompt \
+                "\n{name} goes on with a session only for a person who works with it: its figures are those of the first prompt \
                  alone, and no first place among the uncached ones.\n"
             );
         }
@@ -289,7 +289,7 @@ mod tests {
             "system leaves after 1,000 of 20,000 bytes: listing; `a'b'c ` became ` [1m`",
             "By anthropic's rules Other has 100 tokens less that are not read from the cache than Stele (gemini), and 2,000 \
              more that are: Stele costs less wherever a token from the cache costs more than 5.0 % of a fresh one.",
-            "Alone goes on with a session only for a person at a terminal",
+            "Alone goes on with a session only for a person who works with it",
             "Never run, so that its adapter is untried: Crush; its npm package",
             "Not installed: Third.",
             "did not do the task: Fourth over gemini.",
