@@ -135,6 +135,12 @@ impl Results {
         serde_json::from_str(&std::fs::read_to_string(folder.join("results.json")).ok()?).ok()
     }
 
+    /// How many figures of these groups are not as they have to be.
+    pub fn missed(&self, of: impl Fn(&str) -> bool) -> usize {
+        let of_these = self.figures.iter().filter(|figure| of(&figure.group));
+        of_these.filter(|figure| figure.holds() == Some(false)).count()
+    }
+
     /// Writes `results.json` and `results.md` into a folder.
     pub fn keep(&self, folder: &Path) -> Result<()> {
         std::fs::create_dir_all(folder)?;
@@ -162,6 +168,15 @@ mod tests {
         assert_eq!(median(&[1.0, 2.0, 9.0]), 2.0);
         assert_eq!(median(&[1.0, 2.0, 4.0, 9.0]), 3.0);
         assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn only_the_groups_that_ran_miss_their_bars() {
+        let of = |group, value| Figure::of(group, "x", "ms", &[value], "h").bar(Bar::Most(1.0));
+        let figures = vec![of("one", 2.0), of("one", 0.5), of("other", 3.0)];
+        let results = Results { version: String::new(), machine: String::new(), figures };
+        assert_eq!(results.missed(|group| group == "one"), 1);
+        assert_eq!(results.missed(|group| group == "third"), 0);
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! A cut of the history takes nothing else by itself: what differs has a reason and a price of its own.
 
 use stele_core::{
-    By, Config, Epoch, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, Record, SegmentDigest, Sent,
-    State, Wire, Zone,
+    By, Config, Epoch, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, OptionalField, Record,
+    SegmentDigest, Sent, State, Wire, Zone,
 };
 
 use crate::driver::Driver;
@@ -218,7 +218,8 @@ impl Driver {
         else {
             return Ok((EpochCost::default(), encoded, None));
         };
-        let earlier = earlier.or_else(|| self.rebuilt(sent));
+        // Only a request that the state does not hold any more needs the log.
+        let earlier = earlier.or_else(|| request::last(state)).or_else(|| self.rebuilt(sent));
         let readable = earlier.as_ref().map_or(0, |earlier| readable(&epoch.config, &opened.config, &encoded, earlier));
         let cost = cost(&epoch.config, sent, encoded.len(), readable, opened, self.agent.now().0);
         Ok((cost, encoded, earlier))
@@ -332,7 +333,7 @@ fn readable(old: &Config, new: &Config, encoded: &Encoded, earlier: &Encoded) ->
 fn cost(old: &Config, sent: &Sent, len: u64, readable: u64, opened: &EpochOpened, now: i64) -> EpochCost {
     let rules = rules(old);
     let idle = u64::try_from(now - sent.at.0).unwrap_or(0);
-    if rules.lifetime(old.cache.ttl == stele_core::CacheTtl::Hour).is_some_and(|lifetime| idle > lifetime) {
+    if rules.lifetime(old.sends(OptionalField::CacheTtl)).is_some_and(|lifetime| idle > lifetime) {
         // It would have been sent fresh anyway.
         return EpochCost { tokens: 0, money: Some(Micros(0)) };
     }

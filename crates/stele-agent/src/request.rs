@@ -89,6 +89,16 @@ impl Along {
     }
 }
 
+/// The last request of the open epoch, from what the state holds of it; nothing where it holds that no more.
+pub(crate) fn last(state: &State) -> Option<Encoded> {
+    let epoch = state.epoch()?;
+    let sent = epoch.sent.as_ref()?;
+    let mut encoder = Encoder::new(&epoch.header, &epoch.config).ok()?;
+    state.each_message_sent(&mut |message| encoder.push(&message));
+    let encoded = Encoded { epoch: epoch.n, withheld: epoch.config.withheld.clone(), encoder, surface: sent.surface };
+    (encoded.encoder.prompt_digest(0).hash == sent.prompt.hash).then_some(encoded)
+}
+
 impl Encoded {
     fn is_of(&self, epoch: &Epoch) -> bool {
         self.epoch == epoch.n && self.withheld == epoch.config.withheld

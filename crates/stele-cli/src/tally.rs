@@ -64,8 +64,7 @@ pub struct Tally {
 impl Tally {
     /// A fold that begins where a session stands.
     pub fn beginning_at(state: &State) -> Self {
-        let price = state.epoch().and_then(|epoch| epoch.price);
-        let mut tally = Self { account: Account::priced(price), mode: Some(state.mode()), ..Self::default() };
+        let mut tally = Self { account: state.account_from_here(), mode: Some(state.mode()), ..Self::default() };
         // A resumed turn has calls that were gated before.
         for call in state.step().iter().flat_map(|step| &step.calls) {
             if let Some(record) = state.call(call.call) {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Wire};
+use crate::{CacheTtl, Config, Wire};
 
 /// A field of a request's body that changes nothing of what the model is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -11,6 +11,9 @@ use crate::{Config, Wire};
 pub enum OptionalField {
     /// Cache marks on blocks (`anthropic-messages`).
     CacheControl,
+    /// How long what a mark covers is kept, where that is longer than usual (`anthropic-messages`).
+    #[serde(rename = "cache_control.ttl")]
+    CacheTtl,
     /// The key that routes requests of one lineage to one cache (`openai-responses`, `openai-chat`).
     PromptCacheKey,
     /// The wish for usage at the end of a stream (`openai-chat`).
@@ -23,14 +26,15 @@ pub enum OptionalField {
 
 impl OptionalField {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::CacheControl, Self::PromptCacheKey, Self::StreamOptions, Self::Include, Self::Store];
+    pub const ALL: [Self; 6] =
+        [Self::CacheControl, Self::CacheTtl, Self::PromptCacheKey, Self::StreamOptions, Self::Include, Self::Store];
 
     /// The field's name on the wire, and in the log.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::CacheControl => "cache_control",
+            Self::CacheTtl => "cache_control.ttl",
             Self::PromptCacheKey => "prompt_cache_key",
             Self::StreamOptions => "stream_options",
             Self::Include => "include",
@@ -40,7 +44,8 @@ impl OptionalField {
 
     /// The field that a server names by a path such as `system.0.cache_control`, `body.stream_options` or `include[0]`.
     ///
-    /// Cache marks stand on blocks, so their name ends a path; the others stand at the top of the body, so theirs
+    /// Cache marks stand on blocks, so their name ends a path, or that of what is in them, perhaps with the mark's type
+    /// in between (some servers name the innermost field alone); the others stand at the top of the body, so theirs
     /// begins one. A tool's own parameter of the same name is neither.
     #[must_use]
     pub fn named(path: &str) -> Option<Self> {
@@ -53,6 +58,9 @@ impl OptionalField {
         }
         Self::ALL.into_iter().find(|field| match field {
             Self::CacheControl => parts.last() == Some(&field.name()),
+            Self::CacheTtl => {
+                matches!(parts[..], ["ttl"] | [.., "cache_control", "ttl"] | [.., "cache_control", _, "ttl"])
+            }
             _ => parts.first() == Some(&field.name()),
         })
     }
@@ -70,6 +78,7 @@ impl Config {
     pub fn sends(&self, field: OptionalField) -> bool {
         let wanted = match field {
             OptionalField::CacheControl => self.wire == Wire::AnthropicMessages && self.cache.marks,
+            OptionalField::CacheTtl => self.cache.ttl == CacheTtl::Hour && self.sends(OptionalField::CacheControl),
             OptionalField::PromptCacheKey => {
                 matches!(self.wire, Wire::OpenaiResponses | Wire::OpenaiChat) && self.cache.key.is_some()
             }
@@ -108,7 +117,12 @@ mod tests {
             ("tools[0].function.parameters.properties.store", None),
             ("messages.0.content.0.tool_use.input.cache_control", None),
             ("metadata.store", None),
-            ("cache_control.ttl", None),
+            ("cache_control.ttl", Some(Field::CacheTtl)),
+            ("system.0.cache_control.ephemeral.ttl", Some(Field::CacheTtl)),
+            ("ttl", Some(Field::CacheTtl)),
+            ("messages.0.ttl", None),
+            ("cache_control.type", None),
+            ("tools.2.input_schema.properties.cache_control.ttl", None),
             ("", None),
         ] {
             assert_eq!(Field::named(path), field, "{path}");

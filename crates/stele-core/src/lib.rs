@@ -57,7 +57,7 @@ pub use json::{parse_lenient, repair_surrogates};
 pub use literal::Literal;
 pub use look::{is_alike, name_on_a_line};
 pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
-pub use owed::{Action, close, owed, partial_answer, resume};
+pub use owed::{Action, close, may_send_again, owed, partial_answer, resume};
 pub use record::{Record, RecordBytes, Stored};
 pub use request::{
     CacheMarks, CacheTtl, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock,

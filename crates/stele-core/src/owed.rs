@@ -20,6 +20,7 @@ use limit::{TIME_LIMIT, limit_reached, reached};
 use step::{cancelled_step, open_step};
 
 pub(crate) use limit::given_up;
+pub use limit::may_send_again;
 pub use open::{close, resume};
 pub use told::partial_answer;
 

@@ -232,6 +232,9 @@ impl Trial {
         if config.sends(OptionalField::CacheControl) {
             nothing(Capability::CacheControl, &format!("taken, without effect: {read}"));
         }
+        if config.sends(OptionalField::CacheTtl) {
+            nothing(Capability::CacheTtl, "taken, without effect: nothing was written for an hour");
+        }
         if config.sends(OptionalField::StreamOptions) {
             nothing(Capability::StreamOptions, "taken, without effect: the stream reports no tokens");
         }

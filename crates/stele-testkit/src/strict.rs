@@ -55,12 +55,14 @@ impl Wording {
     }
 }
 
-/// The way to a field: at the top of the body, or, for a cache mark, on any block.
+/// The way to a field, or to one inside it (`cache_control.ttl`): at the top of the body, or, for a cache mark, on any
+/// block.
 fn find(body: &Value, field: &str) -> Option<Vec<String>> {
-    if body.get(field).is_some() {
-        return Some(vec![field.to_owned()]);
+    let path: Vec<String> = field.split('.').map(str::to_owned).collect();
+    if path.iter().try_fold(body, |body, name| body.get(name)).is_some() {
+        return Some(path);
     }
-    if field != "cache_control" {
+    if path.first().is_none_or(|name| name != "cache_control") {
         return None;
     }
     let children: Vec<(String, &Value)> = match body {

@@ -41,8 +41,9 @@ pub struct Outcome {
     pub sent_bytes: usize,
     /// The least share, of 1, of an earlier request that the next one of the same process begins with.
     pub within: f64,
-    /// The same of the last request before and the first one after the resume.
-    pub resume: f64,
+    /// The same of the last request before and the first one after the resume; absent where it cannot be resumed
+    /// without a person, so that every other figure is of the first prompt alone.
+    pub resume: Option<f64>,
     /// The same of the first requests in two folders.
     pub elsewhere: f64,
     /// Input of both prompts that is not read from the cache, by each vendor's rules.
@@ -58,6 +59,9 @@ pub struct Uncached {
     pub vendor: String,
     /// Tokens that were not read from the cache.
     pub tokens: u64,
+    /// Tokens that were.
+    #[serde(default)]
+    pub read: u64,
     /// What all requests cost there, in millionths of a dollar, where there is a list price.
     pub cost: Option<u64>,
 }
@@ -89,7 +93,9 @@ pub fn of(stele: &Path, adapter: &Adapter, program: &Path, wire: Wire, runs: usi
     let mut breaks = Vec::from_iter(first_break(&scene, "inside a session", 0)?);
     let first = last_id(&scene)?;
     let resumed = scene.go_on().context("the second prompt, in the same session")?;
-    breaks.extend(first_break(&scene, "at a resume", first)?);
+    if resumed.is_some() {
+        breaks.extend(first_break(&scene, "at a resume", first)?);
+    }
     let second = last_id(&scene)?;
     let uncached = VENDORS.iter().map(|vendor| uncached(&scene, vendor)).collect::<Result<_>>()?;
     let elsewhere = scene.elsewhere().context("the first prompt, in another folder")?;
@@ -101,7 +107,7 @@ pub fn of(stele: &Path, adapter: &Adapter, program: &Path, wire: Wire, runs: usi
         starts.push(ms(start(&run)?));
         cpus.push(ms(run.measured.cpu) / run.mains().len().max(1) as f64);
     }
-    let all = || began.models().chain(resumed.models());
+    let all = || began.models().chain(resumed.iter().flat_map(Run::models));
     Ok(Outcome {
         name: adapter.name.to_owned(),
         version,
@@ -114,7 +120,7 @@ pub fn of(stele: &Path, adapter: &Adapter, program: &Path, wire: Wire, runs: usi
         requests: all().count(),
         sent_bytes: all().map(|request| request.body.len()).sum(),
         within: mains.windows(2).map(|pair| share(pair.first(), pair.last())).fold(1.0, f64::min),
-        resume: share(mains.last(), resumed.mains().first()),
+        resume: resumed.map(|resumed| share(mains.last(), resumed.mains().first())),
         elsewhere: share(mains.first(), elsewhere.mains().first()),
         uncached,
         breaks,
@@ -199,9 +205,8 @@ fn first_break(scene: &Scene<'_>, phase: &str, after: u64) -> Result<Option<Brea
 fn uncached(scene: &Scene<'_>, vendor: &str) -> Result<Uncached> {
     let simulated = scene.ask_proxy(&["simulate", "--vendor", vendor])?;
     let simulation = simulated.first().context("no simulation")?;
-    let tokens = ["fresh", "cache_write", "cache_write_5m", "cache_write_1h"]
-        .iter()
-        .filter_map(|bucket| simulation["usage"][bucket].as_u64())
-        .sum();
-    Ok(Uncached { vendor: vendor.to_owned(), tokens, cost: simulation["cost"].as_u64() })
+    let bucket = |name: &str| simulation["usage"][name].as_u64().unwrap_or(0);
+    let tokens = ["fresh", "cache_write", "cache_write_5m", "cache_write_1h"].into_iter().map(bucket).sum();
+    let (read, cost) = (bucket("cache_read"), simulation["cost"].as_u64());
+    Ok(Uncached { vendor: vendor.to_owned(), tokens, read, cost })
 }

@@ -131,9 +131,10 @@ impl<'a> Scene<'a> {
         self.run(&(self.adapter.begin)(&self.place, PROMPT), &self.work()?)
     }
 
-    /// The second prompt, in the same session but another process.
-    pub fn go_on(&mut self) -> Result<Run> {
-        self.run(&(self.adapter.go_on)(&self.place, SECOND_PROMPT), &self.work()?)
+    /// The second prompt, in the same session but another process; nothing where the agent cannot be asked for that.
+    pub fn go_on(&mut self) -> Result<Option<Run>> {
+        let Some(go_on) = self.adapter.go_on else { return Ok(None) };
+        self.run(&go_on(&self.place, SECOND_PROMPT), &self.work()?).map(Some)
     }
 
     /// The first prompt, in another folder.

@@ -1,5 +1,6 @@
 //! The table of all agents, as JSON and as Markdown.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::adapters::UNTRIED;
-use super::outcome::{Outcome, VENDORS};
+use super::outcome::{Outcome, Uncached, VENDORS};
 
 /// Everything that one call found.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -69,7 +70,7 @@ impl Peers {
         for outcome in &self.outcomes {
             let _ = writeln!(
                 text,
-                "| {} {} | {} | {:.0} | {:.1} | {:.0} | {} ({}) | {} | {} | {:.2} | {:.2} | {:.2} |",
+                "| {} {} | {} | {:.0} | {:.1} | {:.0} | {} ({}) | {} | {} | {:.2} | {} | {:.2} |",
                 outcome.name,
                 outcome.version,
                 outcome.wire,
@@ -81,13 +82,14 @@ impl Peers {
                 outcome.requests,
                 grouped(outcome.sent_bytes as u64),
                 outcome.within,
-                outcome.resume,
+                outcome.resume.map_or_else(|| "–".to_owned(), |share| format!("{share:.2}")),
                 outcome.elsewhere,
             );
         }
         text.push_str(
-            "\n## Input that is not read from the cache\n\nTokens of both prompts by each vendor's rules, and what all of \
-             their requests cost there (`stele proxy simulate`).\n\n| agent | wire |",
+            "\n## Input that is not read from the cache\n\nTokens of both prompts by each vendor's rules, those that are read \
+             from the cache behind the sign, and what all of their requests cost there, where the vendor's model has a list \
+             price (`stele proxy simulate`).\n\n| agent | wire |",
         );
         VENDORS.iter().for_each(|vendor| text.push_str(&format!(" {vendor} |")));
         text.push_str("\n|---|---|");
@@ -97,7 +99,7 @@ impl Peers {
             let _ = write!(text, "| {} | {} |", outcome.name, outcome.wire);
             for vendor in &outcome.uncached {
                 let cost = vendor.cost.map(|cost| format!(" ($ {:.3})", cost as f64 / 1e6)).unwrap_or_default();
-                let _ = write!(text, " {}{cost} |", grouped(vendor.tokens));
+                let _ = write!(text, " {} + {}{cost} |", grouped(vendor.tokens), grouped(vendor.read));
             }
             text.push('\n');
         }
@@ -130,10 +132,20 @@ impl Peers {
                 let _ = writeln!(text, "- {what}: {} ({})", first.name, first.wire);
             }
         }
-        let untried: Vec<&str> =
-            UNTRIED.into_iter().filter(|name| self.outcomes.iter().all(|outcome| outcome.name != *name)).collect();
-        if !untried.is_empty() {
-            let _ = write!(text, "\nNever run, so that their adapters are untried: {}.\n", untried.join(", "));
+        self.lower(&mut text);
+        let alone: BTreeSet<&str> =
+            self.outcomes.iter().filter(|one| one.resume.is_none()).map(|one| one.name.as_str()).collect();
+        for name in alone {
+            let _ = write!(
+                text,
+                "\n{name} goes on with a session only for a person who works with it: its figures are those of the first prompt \
+                 alone, and no first place among the uncached ones.\n"
+            );
+        }
+        for (name, why) in UNTRIED {
+            if self.outcomes.iter().all(|outcome| outcome.name != name) {
+                let _ = write!(text, "\nNever run, so that its adapter is untried: {name}; {why}.\n");
+            }
         }
         for (what, names) in [("Not installed", &self.missing), ("There, but did not do the task", &self.failed)] {
             if !names.is_empty() {
@@ -141,6 +153,40 @@ impl Peers {
             }
         }
         text
+    }
+}
+
+impl Peers {
+    /// Where another agent has less uncached input than Stele, and what that is worth: a vendor with a minimum caches
+    /// nothing of short prompts, so an agent that sends much from the beginning may have less of it and pay more.
+    fn lower(&self, text: &mut String) {
+        for vendor in VENDORS {
+            let least = |stele: bool| {
+                let own = self.outcomes.iter().filter(|one| (one.name == "Stele") == stele && one.resume.is_some());
+                own.filter_map(|one| Some((one, of_vendor(one, vendor)?))).min_by_key(|(_, found)| found.tokens)
+            };
+            let (Some((ours, stele)), Some((other, found))) = (least(true), least(false)) else { continue };
+            if stele.tokens <= found.tokens {
+                continue;
+            }
+            let _ = write!(
+                text,
+                "\nBy {vendor}'s rules {} has {} tokens less that are not read from the cache than Stele ({})",
+                other.name,
+                grouped(stele.tokens - found.tokens),
+                ours.wire
+            );
+            let _ = match found.read.checked_sub(stele.read).filter(|more| *more > 0) {
+                Some(more) => writeln!(
+                    text,
+                    ", and {} more that are: Stele costs less wherever a token from the cache costs more than {:.1} % of a \
+                     fresh one.",
+                    grouped(more),
+                    (stele.tokens - found.tokens) as f64 * 100.0 / more as f64
+                ),
+                None => writeln!(text, "."),
+            };
+        }
     }
 }
 
@@ -156,8 +202,14 @@ const FIGURES: [(&str, Of); 7] = [
     ("uncached input, DeepSeek's rules", |outcome| tokens(outcome, "deepseek")),
 ];
 
+/// Of one prompt instead of two it would be less.
 fn tokens(outcome: &Outcome, vendor: &str) -> f64 {
-    outcome.uncached.iter().find(|own| own.vendor == vendor).map_or(f64::INFINITY, |own| own.tokens as f64)
+    let whole = outcome.resume.and_then(|_| of_vendor(outcome, vendor));
+    whole.map_or(f64::INFINITY, |own| own.tokens as f64)
+}
+
+fn of_vendor<'a>(outcome: &'a Outcome, vendor: &str) -> Option<&'a Uncached> {
+    outcome.uncached.iter().find(|own| own.vendor == vendor)
 }
 
 /// Text on one line of a table, without what Markdown or a terminal would take for its own.
@@ -185,10 +237,10 @@ fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::outcome::{Break, Uncached};
+    use super::super::outcome::Break;
     use super::*;
 
-    fn outcome(name: &str, start_ms: f64, tokens: u64) -> Outcome {
+    fn outcome(name: &str, start_ms: f64, tokens: u64, read: u64) -> Outcome {
         let found = Break {
             phase: "at a resume".to_owned(),
             segment: "system".to_owned(),
@@ -208,9 +260,9 @@ mod tests {
             requests: 15,
             sent_bytes: 1_234_567,
             within: 1.0,
-            resume: 0.5,
+            resume: Some(0.5),
             elsewhere: 0.25,
-            uncached: vec![Uncached { vendor: "anthropic".to_owned(), tokens, cost: Some(1_500_000) }],
+            uncached: vec![Uncached { vendor: "anthropic".to_owned(), tokens, read, cost: Some(1_500_000) }],
             breaks: vec![found],
         }
     }
@@ -219,18 +271,26 @@ mod tests {
     fn the_table_names_who_is_first_what_breaks_and_what_is_missing() {
         let peers = Peers {
             version: "0".to_owned(),
-            outcomes: vec![outcome("One", 5.0, 900), outcome("Other", 50.0, 800)],
+            outcomes: vec![
+                outcome("Stele", 5.0, 900, 1_000),
+                outcome("Other", 50.0, 800, 3_000),
+                Outcome { resume: None, ..outcome("Alone", 60.0, 10, 20) },
+            ],
             missing: vec!["Third".to_owned()],
             failed: vec!["Fourth over gemini".to_owned()],
         };
         let text = peers.markdown();
         for part in [
-            "| One 1.0 | gemini | 5 | 1.0 | 10 | 1,234 (3) | 15 | 1,234,567 | 1.00 | 0.50 | 0.25 |",
-            "| Other | gemini | 800 ($ 1.500) |",
-            "- start: One (gemini)",
+            "| Stele 1.0 | gemini | 5 | 1.0 | 10 | 1,234 (3) | 15 | 1,234,567 | 1.00 | 0.50 | 0.25 |",
+            "| Alone 1.0 | gemini | 60 | 1.0 | 10 | 1,234 (3) | 15 | 1,234,567 | 1.00 | – | 0.25 |",
+            "| Other | gemini | 800 + 3,000 ($ 1.500) |",
+            "- start: Stele (gemini)",
             "- uncached input, Anthropic's rules: Other (gemini)",
             "system leaves after 1,000 of 20,000 bytes: listing; `a'b'c ` became ` [1m`",
-            "Never run, so that their adapters are untried: Kimi Code, Crush, DeepSeek Harness.",
+            "By anthropic's rules Other has 100 tokens less that are not read from the cache than Stele (gemini), and 2,000 \
+             more that are: Stele costs less wherever a token from the cache costs more than 5.0 % of a fresh one.",
+            "Alone goes on with a session only for a person who works with it",
+            "Never run, so that its adapter is untried: Crush; its npm package",
             "Not installed: Third.",
             "did not do the task: Fourth over gemini.",
         ] {

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use stele_core::{EpochReason, Millis, Phase, Purpose, RequestRetried, RequestSent, Sent, retry};
+use stele_core::{EpochReason, Millis, Phase, Purpose, RequestRetried, RequestSent, Sent, may_send_again, retry};
 use stele_provider::Body;
 
 use super::Driver;
@@ -41,6 +41,10 @@ impl Driver {
         {
             self.wait(key, at.0, None);
             return Ok(false);
+        }
+        if !may_send_again(&self.state) {
+            self.interrupt(step, attempt)?;
+            return Ok(true);
         }
         if self.compare_header()? == Compared::Differs {
             return Ok(true);

@@ -90,7 +90,7 @@ async fn instructions_and_folder_stand_in_the_preface_and_nowhere_before() {
     assert_eq!(first[2]["text"], "go");
     let before = format!("{}{}", body["tools"], body["system"]);
     assert!(!before.contains(stage.folder.to_str().unwrap()) && !before.contains("2026"));
-    assert!(before.len() <= 8 * 1024, "tools and system are {} bytes", before.len());
+    assert!(before.len() <= 5 * 1024, "tools and system are {} bytes", before.len());
 }
 
 #[tokio::test]

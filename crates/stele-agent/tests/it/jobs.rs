@@ -32,7 +32,7 @@ async fn the_end_of_a_job_joins_the_open_turn() {
     let items = prompt_items(stage.requests().last().unwrap());
     let notices: Vec<&String> = items.iter().filter(|item| item.contains("job-notice")).collect();
     assert_eq!(notices.len(), 1);
-    assert!(notices[0].contains("j1: exit 3, "), "{}", notices[0]);
+    assert!(notices[0].contains("j1: exit 3"), "{}", notices[0]);
     assert_eq!(driver.state().open_jobs().count(), 0);
     assert_eq!(driver.state().counters().turns, 1);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stele_agent::{Notice, OpenPolicy, verify};
-use stele_core::{EndReason, Event, OptionalField, Parameters, Price, SessionId, Wire};
+use stele_core::{CacheTtl, EndReason, Event, OptionalField, Parameters, Price, SessionId, Wire};
 use stele_provider::{Capability, Endpoint, Finding, How, Ledger, LedgerFile, Lesson, Status};
 use stele_testkit::{Behaviour, Fault, FaultKind, Say, Script, Wording};
 
@@ -49,12 +49,16 @@ async fn a_refused_field_is_dropped_for_good_and_the_request_repeated_at_once() 
     for (wire, field, capability, wording) in [
         (Wire::AnthropicMessages, "cache_control", Capability::CacheControl, Wording::ExtraInputs),
         (Wire::AnthropicMessages, "cache_control", Capability::CacheControl, Wording::Pydantic),
+        (Wire::AnthropicMessages, "cache_control.ttl", Capability::CacheTtl, Wording::ExtraInputs),
+        (Wire::AnthropicMessages, "cache_control.ttl", Capability::CacheTtl, Wording::Plain),
         (Wire::OpenaiChat, "stream_options", Capability::StreamOptions, Wording::Plain),
         (Wire::OpenaiChat, "stream_options", Capability::StreamOptions, Wording::Argument),
         (Wire::OpenaiResponses, "store", Capability::Store, Wording::Parameter),
         (Wire::OpenaiResponses, "store", Capability::Store, Wording::UnknownName),
     ] {
-        let stage = Stage::new(wire, Behaviour::from(script()).without_fields([field], wording));
+        let mut stage = Stage::new(wire, Behaviour::from(script()).without_fields([field], wording));
+        stage.ttl = (capability == Capability::CacheTtl).then_some(CacheTtl::Hour);
+        let field = field.rsplit('.').next().unwrap();
         let mut driver = stage.create();
         let mut notices = driver.subscribe();
         assert_eq!(ask(&mut driver, "go").await, EndReason::Completed, "{wire} {wording:?}");

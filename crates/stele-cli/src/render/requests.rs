@@ -292,7 +292,7 @@ fn sum(sum: &Sum) -> Vec<String> {
         facts.push(format!("{} without a price", count(sum.unpriced)));
     }
     if sum.coverage.known < sum.coverage.attempts {
-        facts.push(format!("usage known for {}", count(sum.coverage.known)));
+        facts.push(format!("usage known for {} of {}", count(sum.coverage.known), count(sum.coverage.attempts)));
     }
     if sum.lost > 0 {
         facts.push(format!("{} lost", lost(sum.lost, sum.lost_cost, sum.lost_unpriced)));

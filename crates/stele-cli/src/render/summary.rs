@@ -116,13 +116,14 @@ pub fn measure(kind: LimitKind, number: u64) -> String {
 }
 
 /// A limit that ended a turn, with its numbers. A limit of cost ends it before the request that might pass it is sent:
-/// then what was observed is that request's highest price on top of what was `spent`.
-pub fn reached(reached: &LimitReached, spent: Option<Micros>) -> String {
+/// then what was observed is that request's highest price on top of what was spent, at most.
+pub fn reached(reached: &LimitReached, cost: Option<Micros>, at_most: Option<Micros>) -> String {
     let (which, maximum) = (limit(reached.which), measure(reached.which, reached.maximum));
-    let ahead = spent.filter(|spent| reached.which == LimitKind::Cost && spent.0 <= reached.maximum);
-    match ahead {
+    let spent = at_most.filter(|spent| reached.which == LimitKind::Cost && spent.0 <= reached.maximum);
+    match spent {
         Some(spent) => format!(
-            "{which} ({} of {maximum}; the next request may cost up to {})",
+            "{which} ({}{} of {maximum}; the next request may cost up to {})",
+            if cost.is_none() { "up to " } else { "" },
             money::money(spent),
             money::money(Micros(reached.observed.saturating_sub(spent.0)))
         ),
@@ -152,9 +153,13 @@ mod tests {
             last_calls: Vec::new(),
         };
         let cost = limit(LimitKind::Cost, 10, 661_410);
-        assert_eq!(reached(&cost, Some(Micros(0))), "cost ($0 of $0.000010; the next request may cost up to $0.6614)");
-        assert_eq!(reached(&cost, Some(Micros(661_410))), "cost ($0.6614 of $0.000010)");
-        assert_eq!(reached(&cost, None), "cost ($0.6614 of $0.000010)");
-        assert_eq!(reached(&limit(LimitKind::Steps, 2, 2), Some(Micros(0))), "steps in a turn (2 of 2)");
+        let check = |limit, cost: Option<u64>, at_most: Option<u64>, expect| {
+            assert_eq!(reached(limit, cost.map(Micros), at_most.map(Micros)), expect);
+        };
+        check(&cost, Some(0), Some(0), "cost ($0 of $0.000010; the next request may cost up to $0.6614)");
+        check(&cost, None, Some(10), "cost (up to $0.000010 of $0.000010; the next request may cost up to $0.6614)");
+        check(&cost, Some(661_410), Some(661_410), "cost ($0.6614 of $0.000010)");
+        check(&cost, None, None, "cost ($0.6614 of $0.000010)");
+        check(&limit(LimitKind::Steps, 2, 2), Some(0), Some(0), "steps in a turn (2 of 2)");
     }
 }

@@ -433,7 +433,10 @@ impl TextView {
             EndReason::Aborted { by } if by.0 == "person:cli" => "■ stopped by you".to_owned(),
             EndReason::Aborted { by } => format!("■ stopped by {}", one_line(&by.0)),
             EndReason::Limit(reached) => {
-                format!("■ limit reached: {}", super::summary::reached(reached, self.account.cost()))
+                format!(
+                    "■ limit reached: {}",
+                    super::summary::reached(reached, self.account.cost(), self.account.at_most())
+                )
             }
             EndReason::MaxOutput => "■ the answer was cut at the model's maximum of output tokens".to_owned(),
             EndReason::Interrupted => "■ the turn before was left open and is closed now".to_owned(),

@@ -105,6 +105,45 @@ fn a_limit_of_cost_says_what_the_next_request_may_cost() {
 }
 
 #[test]
+fn a_try_that_was_under_way_when_it_was_killed_counts_with_the_most_it_can_have_cost() {
+    for (limit, code, requests) in [("0.3", 4, 1), ("1", 0, 2)] {
+        let place = Place::new();
+        let stall = FaultKind::Stall { at: stele_testkit::Cut::Events(3) };
+        let server = server(
+            Behaviour::in_order(Script::new([Say::text("a long answer"), Say::text("whole")])).fault(Fault::at(
+                0,
+                1..=1,
+                stall,
+            )),
+        );
+        // The longest answer costs $0.20.
+        let config = format!(
+            "[routes.own]\nwire = \"openai-chat\"\nbase_url = {:?}\nmodel = \"m\"\n\
+             price = {{ input = 1_000_000, output = 2_000_000 }}\nparameters = {{ max_output_tokens = 100_000 }}\n",
+            server.base_url(stele_core::Wire::OpenaiChat)
+        );
+        std::fs::create_dir_all(place.home()).unwrap();
+        std::fs::write(place.home().join("config.toml"), config).unwrap();
+        let mut child = place.stele(["run", "--model", "own", "--max-cost", limit, "hi"]).spawn().unwrap();
+        server.wait_for(1, std::time::Duration::from_secs(20)).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let id = place.sessions().remove(0);
+        let done = Done::of(place.stele(["run", "--resume", &id]));
+        assert_eq!((done.code, server.requests().len()), (code, requests), "{done:?}");
+        if code == 4 {
+            assert!(done.err.contains("limit reached: cost (up to $0.20"), "{done:?}");
+            assert!(done.err.contains(" of $0.3000; the next request may cost up to $0.20"), "{done:?}");
+        }
+        assert!(done.err.contains("cost     unpriced"), "{done:?}");
+        let shown = Done::of(place.stele(["sessions", "list", "--json"])).lines().remove(0);
+        assert_eq!(shown.get("cost").filter(|cost| !cost.is_null()), None, "{shown}");
+        place.assert_clean();
+    }
+}
+
+#[test]
 fn a_limit_of_tokens() {
     let script = Script::new([Say::call("glob", &json!({"pattern": "*"})), Say::text("x")]);
     check(&server(script), &["--max-tokens", "100", "x"], 4, "limit", "limit");

@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod cache;
+mod cut;
 mod demo;
 mod edit;
 mod endings;

@@ -158,6 +158,8 @@ pub fn filters(place: &Place) -> Vec<(String, &'static str)> {
         (r"[0-9a-f]{64}".to_owned(), "[hash]"),
         (r"127\.0\.0\.1:\d+".to_owned(), "[address]"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d".to_owned(), "[time]"),
+        // Said only when the machine was so busy that it took a second.
+        (r"\[exit 0, \d+\.\d s\]".to_owned(), "[exit 0]"),
         (r" *\b\d+(\.\d)? m?s\b".to_owned(), " [elapsed]"),
         (r" *\b\d{1,3}(,\d{3})+\b".to_owned(), " [number]"),
         (r" *\b\d+ %".to_owned(), " [share]"),

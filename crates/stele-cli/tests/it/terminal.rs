@@ -14,7 +14,7 @@ use stele_testkit::{Behaviour, Cut, Fault, FaultKind, Say, Script};
 use crate::support::{Done, Place, server};
 
 /// A program at a terminal.
-struct Terminal {
+pub struct Terminal {
     child: Child,
     screen: File,
     seen: String,
@@ -26,11 +26,11 @@ struct Terminal {
 const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 impl Terminal {
-    fn start(command: Command) -> Self {
+    pub fn start(command: Command) -> Self {
         Self::of_columns(80, command)
     }
 
-    fn of_columns(columns: u16, mut command: Command) -> Self {
+    pub fn of_columns(columns: u16, mut command: Command) -> Self {
         let screen: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&screen).unwrap();
         unlockpt(&screen).unwrap();
@@ -51,7 +51,7 @@ impl Terminal {
 
     /// Reads until this is there, after what was waited for before.
     #[track_caller]
-    fn wait_for(&mut self, text: &str) {
+    pub fn wait_for(&mut self, text: &str) {
         loop {
             if let Some(at) = self.seen[self.known..].find(text) {
                 self.known += at + text.len();
@@ -62,7 +62,7 @@ impl Terminal {
     }
 
     /// Reads what comes next; false at the end, and when nothing comes.
-    fn more(&mut self) -> bool {
+    pub fn more(&mut self) -> bool {
         let mut ready = [PollFd::new(&self.screen, PollFlags::IN)];
         if poll(&mut ready, Some(&PATIENCE)).unwrap() == 0 {
             return false;
@@ -77,21 +77,21 @@ impl Terminal {
         }
     }
 
-    fn type_line(&mut self, line: &str) {
+    pub fn type_line(&mut self, line: &str) {
         self.screen.write_all(line.as_bytes()).unwrap();
         self.screen.write_all(b"\n").unwrap();
     }
 
-    fn interrupt(&self) {
+    pub fn interrupt(&self) {
         self.signal(Signal::INT);
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.child.id().try_into().unwrap()).unwrap(), signal).unwrap();
     }
 
     /// Reads to the end; gives the exit code.
-    fn end(mut self) -> (i32, String) {
+    pub fn end(mut self) -> (i32, String) {
         while self.more() {}
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         (code, std::mem::take(&mut self.seen))

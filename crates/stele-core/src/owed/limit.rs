@@ -3,6 +3,7 @@
 use super::step::retried;
 use super::told::unanswered;
 use super::{Action, append, epoch_reason};
+use crate::account;
 use crate::limits::{self, LimitKind};
 use crate::state::{Phase, State, Step, Turn};
 use crate::{AssistantMessage, EndReason, LimitNear, LimitReached, Micros};
@@ -22,6 +23,15 @@ pub(super) fn unaffordable(state: &State, turn: &Turn, step: &Step) -> Option<Ve
         Phase::Sending { attempt } => Some(vec![Action::Interrupt { step: number, attempt: *attempt }]),
         Phase::Backoff { attempt, .. } => Some(append(unanswered(state, *attempt))),
     }
+}
+
+/// Whether the open step's request may be sent once more though nobody saw what became of it, which is for a driver to ask
+/// that has not sent it itself: the lost try may have been billed, and counts with the most it can have cost.
+#[must_use]
+pub fn may_send_again(state: &State) -> bool {
+    let lost = state.step.as_ref().is_some_and(|step| matches!(step.phase, Phase::Sending { .. }));
+    let turn = state.turn.as_ref().filter(|_| lost);
+    turn.is_none_or(|turn| cost_reached_from(state, turn, state.account.at_most_if_lost()).is_none())
 }
 
 /// How the turn ends when the open step's request is given up: the limit that forbids another try, or the last failure
@@ -60,8 +70,13 @@ pub(super) fn limit_reached(state: &State, turn: &Turn) -> Option<EndReason> {
 
 /// The limit of cost, when one more request under the open epoch could pass it.
 pub(super) fn cost_reached(state: &State, turn: &Turn) -> Option<EndReason> {
+    cost_reached_from(state, turn, state.cost_at_most())
+}
+
+/// The same on top of what was `spent` at most.
+fn cost_reached_from(state: &State, turn: &Turn, spent: Option<Micros>) -> Option<EndReason> {
     let maximum = turn.limits.cost?;
-    match (state.cost(), next_cost(state)) {
+    match (spent, next_cost(state)) {
         (Some(spent), Some(next)) => {
             let most = spent.0.saturating_add(next.0);
             (most > maximum.0).then(|| EndReason::Limit(reached(state, turn, LimitKind::Cost, maximum.0, most)))
@@ -92,9 +107,7 @@ fn unpriced(state: &State) -> String {
 /// The most the next request can cost: nothing read from the cache, the answer as long as it may be.
 fn next_cost(state: &State) -> Option<Micros> {
     let epoch = state.epoch.as_ref()?;
-    // No known tokenizer makes more than a token of two bytes of text on average.
-    let input = state.prompt_bytes().div_ceil(2);
-    epoch.price?.at_most(input, epoch.max_output?)
+    account::most(epoch.price, state.prompt_bytes(), epoch.max_output)
 }
 
 /// Every counted limit with what was observed.
@@ -113,7 +126,7 @@ fn measures(state: &State, turn: &Turn) -> Vec<LimitNear> {
     ]
     .into_iter()
     .flatten()
-    .chain(turn.limits.cost.zip(state.cost()).map(|(maximum, spent)| LimitNear {
+    .chain(turn.limits.cost.zip(state.cost_at_most()).map(|(maximum, spent)| LimitNear {
         which: LimitKind::Cost,
         maximum: maximum.0.saturating_add(1),
         observed: spent.0,

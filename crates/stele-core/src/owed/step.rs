@@ -58,9 +58,12 @@ fn without_refused(state: &State, failure: &Failure) -> Option<CapsSet> {
     if failure.output || failure.code != FailureCode::InvalidRequest {
         return None;
     }
-    let sent = state.epoch.as_ref()?.config.optional_fields();
-    let (dropped, fields): (Vec<_>, Vec<_>) = sent.into_iter().partition(|field| failure.refused.contains(field));
-    (!dropped.is_empty()).then_some(CapsSet { fields, dropped })
+    let mut config = state.epoch.as_ref()?.config.clone();
+    let mut dropped = config.optional_fields();
+    dropped.retain(|field| failure.refused.contains(field));
+    config.withheld.extend(dropped.iter().copied());
+    // One may need another: without marks there is nothing to say about their life.
+    (!dropped.is_empty()).then(|| CapsSet { fields: config.optional_fields(), dropped })
 }
 
 fn calls(state: &State, turn: &Turn, step: &Step) -> Vec<Action> {

@@ -7,8 +7,8 @@ use super::{Counters, Epoch, State, Step, Turn, Waiting};
 use crate::cut::Origin;
 use crate::surface::{CallRecord, SurfaceItem, derive, derive_each};
 use crate::{
-    Block, CallId, Coverage, CutReason, EndReason, EpochReason, History, ItemId, JobId, JobMeta, JobStatus, Message,
-    Micros, Mode, ModelSet, Part, Producer, ReadFiles, Seq, SessionStarted, ShownFiles, TodoItem, Usage,
+    Account, Block, CallId, Coverage, CutReason, EndReason, EpochReason, History, ItemId, JobId, JobMeta, JobStatus,
+    Message, Micros, Mode, ModelSet, Part, Producer, ReadFiles, Seq, SessionStarted, ShownFiles, TodoItem, Usage,
 };
 
 impl State {
@@ -172,6 +172,18 @@ impl State {
         self.account.cost()
     }
 
+    /// An empty account of what comes from here on.
+    #[must_use]
+    pub fn account_from_here(&self) -> Account {
+        self.account.from_here()
+    }
+
+    /// Cost so far at most: an attempt that could not be priced counts with the most it can have cost.
+    #[must_use]
+    pub fn cost_at_most(&self) -> Option<Micros> {
+        self.account.at_most()
+    }
+
     /// How the last turn ended.
     #[must_use]
     pub fn last_end(&self) -> Option<&EndReason> {
@@ -236,6 +248,13 @@ impl State {
         if let Some(epoch) = &self.epoch {
             derive_each(&self.surface, from, &self.calls, &epoch.config, take);
         }
+    }
+
+    /// Takes the messages of the open epoch's last request; none where the history was cut since.
+    pub fn each_message_sent(&self, take: &mut dyn FnMut(Message)) {
+        let Some(epoch) = self.epoch.as_ref().filter(|_| self.cut.is_none()) else { return };
+        let sent = epoch.sent.as_ref().and_then(|sent| self.surface.get(..sent.surface));
+        derive_each(sent.unwrap_or_default(), 0, &self.calls, &epoch.config, take);
     }
 
     /// The producer of an answer to a request of the open epoch.

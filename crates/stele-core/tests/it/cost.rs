@@ -5,7 +5,7 @@ use stele_core::limits::{LimitKind, TurnLimits};
 use stele_core::{
     Action, AssistantMessage, Block, BodyDigest, EndReason, EpochDue, EpochOpened, EpochReason, Event, Failure,
     FailureCode, Hash, InboxQueued, Micros, OptionalField, Part, Price, PromptDigest, Purpose, RequestFailed,
-    RequestSent, Segment, Source, State, Stop, Target, Text, Usage, Zone, owed,
+    RequestSent, Segment, Source, State, Stop, Target, Text, Usage, Zone, may_send_again, owed, partial_answer,
 };
 
 use crate::world::{Run, World, config, producer};
@@ -62,7 +62,7 @@ fn open(run: &mut Run, reason: EpochReason, price: Option<Price>) {
 
 fn send(run: &mut Run, attempt: u32) {
     let body = BodyDigest { hash: Hash::of(b""), len: 0 };
-    let prompt = PromptDigest { hash: Hash::of(b""), len: 0, items: 0, shared: 0 };
+    let prompt = PromptDigest { hash: Hash::of(b""), len: run.state.prompt_bytes(), items: 0, shared: 0 };
     run.append(RequestSent { purpose: Purpose::Main, attempt, body, prompt, marks: Vec::new() });
 }
 
@@ -77,7 +77,7 @@ fn end(run: &mut Run, world: World, id: u64, attempt: u32) {
         1 => failed(FailureCode::Incomplete, true),
         2 => failed(FailureCode::Server, false),
         3 => {
-            let field = OptionalField::ALL[usize::try_from(world.draw("field", id, 3)).unwrap()];
+            let field = OptionalField::ALL[usize::try_from(world.draw("field", id, 6)).unwrap()];
             Failure { refused: vec![field], ..failed(FailureCode::InvalidRequest, false) }
         }
         4 => failed(FailureCode::InvalidRequest, false),
@@ -117,6 +117,10 @@ fn drive(run: &mut Run, world: World) {
                     run.append(EpochDue { reason: Some(EpochReason::Restored), by: stele_core::By("fold".into()) });
                     continue;
                 }
+                if !may_send_again(&run.state) {
+                    run.append(partial_answer(&run.state, attempt, ""));
+                    continue;
+                }
                 send(run, attempt);
                 end(run, world, id, attempt);
             }
@@ -130,15 +134,15 @@ fn check(run: &Run, limits: TurnLimits) -> Result<(), TestCaseError> {
     let maximum = limits.cost.unwrap();
     let mut state = State::new();
     for record in &run.log {
+        state.fold(record);
         if let Event::RequestSent(_) = record.event {
-            match (state.cost(), bound(&state)) {
+            match (state.cost_at_most(), bound(&state)) {
                 (Some(spent), Some(next)) => prop_assert!(spent.0 + next.0 <= maximum.0, "{} + {}", spent.0, next.0),
                 unknown => prop_assert!(limits.allow_unpriced, "{unknown:?}"),
             }
         }
-        state.fold(record);
         if !limits.allow_unpriced {
-            prop_assert!(state.cost().is_none_or(|spent| spent <= maximum));
+            prop_assert!(state.cost_at_most().is_none_or(|spent| spent <= maximum));
         }
     }
     prop_assert!(state.turn().is_none());
@@ -173,10 +177,10 @@ proptest! {
     }
 }
 
-/// A turn under a limit of two and a half answers whose first request failed so.
-fn failed(failure: Failure) -> Run {
+/// A turn under a limit of so many tenths of the longest answer whose first request failed so.
+fn failed(tenths: u64, failure: Failure) -> Run {
     let mut run = Run::new();
-    let cost = Some(Micros(LONGEST * 5 / 2));
+    let cost = Some(Micros(LONGEST * tenths / 10));
     prompt(&mut run, TurnLimits { cost, ..TurnLimits::default() });
     while owed(&run.state) != [Action::Compose { reason: EpochReason::Initial }] {
         run.step(World { seed: 1 });
@@ -202,23 +206,42 @@ fn ended(mut run: Run) -> EndReason {
 #[test]
 fn another_try_that_could_pass_the_limit_ends_the_turn_with_it() {
     let output = |tokens| Some(Usage { fresh: Some(10), output: Some(tokens), ..Usage::default() });
-    let run = failed(overloaded(output(100)));
+    let run = failed(25, overloaded(output(100)));
     assert_eq!(owed(&run.state), [Action::Backoff { step: 1, attempt: 1 }], "there is room for one more");
-    let EndReason::Limit(reached) = ended(failed(overloaded(output(150)))) else { panic!("no limit") };
+    let EndReason::Limit(reached) = ended(failed(25, overloaded(output(150)))) else { panic!("no limit") };
     assert_eq!((reached.which, reached.maximum), (LimitKind::Cost, LONGEST * 5 / 2));
     assert!(reached.observed > reached.maximum);
 }
 
 #[test]
-fn another_try_after_one_of_unknown_cost_ends_the_turn_and_says_what_failed() {
-    let EndReason::Failed { code, message } = ended(failed(overloaded(None))) else { panic!("not refused") };
-    assert_eq!(code, "limit.unpriced");
-    assert!(message.ends_with("; the last request had failed: too busy"), "{message}");
+fn a_try_of_unknown_cost_counts_with_the_most_it_can_have_cost() {
+    let run = failed(25, overloaded(None));
+    assert_eq!((run.state.cost(), owed(&run.state)), (None, vec![Action::Backoff { step: 1, attempt: 1 }]));
+    let EndReason::Limit(reached) = ended(failed(15, overloaded(None))) else { panic!("no limit") };
+    assert_eq!(reached.which, LimitKind::Cost);
+}
+
+#[test]
+fn a_try_whose_end_nobody_saw_is_sent_again_only_within_the_limit() {
+    for (tenths, sends) in [(25, 2), (15, 1)] {
+        let whole = failed(tenths, overloaded(None));
+        let sent = whole.log.iter().position(|record| matches!(record.event, Event::RequestSent(_))).unwrap();
+        let mut run = Run::resumed(&whole.log[..=sent]);
+        assert_eq!(may_send_again(&run.state), sends == 2);
+        drive(&mut run, World { seed: 1 });
+        let sent = run.log.iter().filter(|record| matches!(record.event, Event::RequestSent(_))).count();
+        assert!(sent >= sends, "{sent}");
+        if sends == 1 {
+            assert_eq!(sent, 1);
+            let end = run.state.last_end().unwrap();
+            assert!(matches!(end, EndReason::Limit(reached) if reached.which == LimitKind::Cost), "{end:?}");
+        }
+    }
 }
 
 #[test]
 fn a_failure_that_would_not_be_tried_again_is_what_ends_the_turn() {
     let usage = Some(Usage { fresh: Some(10), output: Some(250), ..Usage::default() });
     let refused = Failure { usage, ..Failure::new(FailureCode::Auth, "no") };
-    assert!(matches!(ended(failed(refused)), EndReason::Failed { code, .. } if code == "provider.auth"));
+    assert!(matches!(ended(failed(25, refused)), EndReason::Failed { code, .. } if code == "provider.auth"));
 }

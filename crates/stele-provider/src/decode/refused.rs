@@ -154,6 +154,9 @@ mod tests {
         check(&said("Unrecognized request argument supplied: store"), &[Field::Store]);
         check(&said("system.0.cache_control: Extra inputs are not permitted"), &[Field::CacheControl]);
         check(&said("cache_control: Extra inputs are not permitted"), &[Field::CacheControl]);
+        check(&said("system.0.cache_control.ephemeral.ttl: Extra inputs are not permitted"), &[Field::CacheTtl]);
+        check("json: unknown field \"ttl\"", &[Field::CacheTtl]);
+        check(&said("cache_control.ttl: 1h is not supported by this model"), &[Field::CacheTtl]);
         check(&said("store: Extra inputs are not permitted"), &[Field::Store]);
         check(&said("unsupported field stream_options"), &[Field::StreamOptions]);
         check(&said("json: unknown field \"stream_options\""), &[Field::StreamOptions]);
@@ -186,7 +189,7 @@ mod tests {
             "Unknown parameter: 'frobnicate'.",
             "This model is not supported; please include a newer one, or ask the store",
             "tools.0.input_schema.properties.cache_control: Extra inputs are not permitted",
-            "cache_control.ttl: Extra inputs are not permitted",
+            "tools.0.input_schema.properties.ttl: Extra inputs are not permitted",
         ] {
             check(&said(message), &[]);
         }

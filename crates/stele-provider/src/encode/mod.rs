@@ -348,7 +348,8 @@ impl Encoder {
     #[must_use]
     pub fn mark_ttl(&self, item: usize) -> CacheTtl {
         let history = self.writer.items.get(item).is_none_or(|item| item.zone == Zone::History);
-        if history { CacheTtl::FiveMinutes } else { self.config.cache.ttl }
+        let hour = !history && self.config.sends(OptionalField::CacheTtl);
+        if hour { CacheTtl::Hour } else { CacheTtl::FiveMinutes }
     }
 
     fn mark(&self, item: usize) -> &'static str {

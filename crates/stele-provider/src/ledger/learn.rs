@@ -31,6 +31,12 @@ pub fn seen(config: &Config, answer: &Answer) -> Vec<Lesson> {
     {
         works(Capability::CacheControl, says);
     }
+    // Who takes the wish and does not heed it writes for the usual time.
+    if config.sends(OptionalField::CacheTtl)
+        && let Some(written) = usage.cache_write_1h.filter(|written| *written > 0)
+    {
+        works(Capability::CacheTtl, format!("{written} tokens written for an hour"));
+    }
     if let Some(reasoning) = usage.reasoning.filter(|reasoning| *reasoning > 0) {
         works(Capability::Reasoning, format!("{reasoning} tokens of reasoning"));
     }

@@ -26,6 +26,9 @@ pub enum Capability {
     /// Takes cache marks.
     #[serde(rename = "cache_control")]
     CacheControl,
+    /// Takes the wish for a longer life of what is marked.
+    #[serde(rename = "cache_control.ttl")]
+    CacheTtl,
     /// Takes a cache key.
     #[serde(rename = "prompt_cache_key")]
     PromptCacheKey,
@@ -54,8 +57,9 @@ pub enum Capability {
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::CacheControl,
+        Self::CacheTtl,
         Self::PromptCacheKey,
         Self::StreamOptions,
         Self::Include,
@@ -71,6 +75,7 @@ impl Capability {
     pub fn name(self) -> &'static str {
         match self {
             Self::CacheControl => OptionalField::CacheControl.name(),
+            Self::CacheTtl => OptionalField::CacheTtl.name(),
             Self::PromptCacheKey => OptionalField::PromptCacheKey.name(),
             Self::StreamOptions => OptionalField::StreamOptions.name(),
             Self::Include => OptionalField::Include.name(),
@@ -85,7 +90,7 @@ impl Capability {
     /// Those that mean something on a wire.
     pub fn of(wire: Wire) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(move |capability| match capability {
-            Self::CacheControl => wire == Wire::AnthropicMessages,
+            Self::CacheControl | Self::CacheTtl => wire == Wire::AnthropicMessages,
             Self::PromptCacheKey => matches!(wire, Wire::OpenaiResponses | Wire::OpenaiChat),
             Self::StreamOptions => wire == Wire::OpenaiChat,
             Self::Include | Self::Store => wire == Wire::OpenaiResponses,
@@ -101,6 +106,7 @@ impl From<OptionalField> for Capability {
     fn from(field: OptionalField) -> Self {
         match field {
             OptionalField::CacheControl => Self::CacheControl,
+            OptionalField::CacheTtl => Self::CacheTtl,
             OptionalField::PromptCacheKey => Self::PromptCacheKey,
             OptionalField::StreamOptions => Self::StreamOptions,
             OptionalField::Include => Self::Include,
@@ -383,6 +389,7 @@ mod tests {
             (&own, Field::PromptCacheKey),
             (&other, Field::PromptCacheKey),
             (&here, Field::StreamOptions),
+            (&anthropic, Field::CacheTtl),
             (&anthropic, Field::CacheControl),
         ] {
             ledger.learn(endpoint, &lesson(field.into(), Finding::Refused), How::Refusal, "2026-11-30");

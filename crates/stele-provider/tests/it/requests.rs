@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use stele_core::{AssistantBlock, Config, Dialect, Hash, Hasher, Header, Message, PromptOrder, UserBlock, Wire, Zone};
+use stele_core::{
+    AssistantBlock, CacheTtl, Config, Dialect, Hash, Hasher, Header, Message, PromptOrder, UserBlock, Wire, Zone,
+};
 use stele_provider::Encoder;
 
 use crate::support::{
@@ -364,6 +366,7 @@ fn a_field_that_is_withheld_is_left_out_and_nothing_else_changes() {
     let mark = r#","cache_control":{"type":"ephemeral"}"#;
     for (wire, field, bytes) in [
         (Wire::AnthropicMessages, Field::CacheControl, mark),
+        (Wire::AnthropicMessages, Field::CacheTtl, r#","ttl":"1h""#),
         (Wire::OpenaiChat, Field::PromptCacheKey, r#","prompt_cache_key":"key-1""#),
         (Wire::OpenaiChat, Field::StreamOptions, r#","stream_options":{"include_usage":true}"#),
         (Wire::OpenaiResponses, Field::PromptCacheKey, r#","prompt_cache_key":"key-1""#),
@@ -372,6 +375,7 @@ fn a_field_that_is_withheld_is_left_out_and_nothing_else_changes() {
     ] {
         let mut config = config(wire);
         config.cache.key = Some("key-1".to_owned());
+        config.cache.ttl = if field == Field::CacheTtl { CacheTtl::Hour } else { CacheTtl::FiveMinutes };
         config.parameters.effort = (wire == Wire::OpenaiResponses).then(|| "high".to_owned());
         assert!(config.sends(field));
         let with = encoder(&config, &header(), &session());

@@ -1,6 +1,7 @@
 //! How a command ended, in words made of numbers.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::{Command, End, Outcome};
 
@@ -41,7 +42,10 @@ pub(crate) fn status(command: &Command<'_>, outcome: &Outcome) -> String {
         }
         (None, None) => text.push_str("exit unknown"),
     }
-    let _ = write!(text, ", {:.1} s", outcome.duration.as_secs_f64());
+    // How long a moment was says nothing, and would make every result another one.
+    if outcome.duration >= Duration::from_secs(1) {
+        let _ = write!(text, ", {:.1} s", outcome.duration.as_secs_f64());
+    }
     if outcome.left.any {
         let what = if outcome.end == End::Itself { "still running" } else { "could not be stopped" };
         let _ = write!(text, "; {what}");
@@ -132,7 +136,23 @@ fn ends_in_pipeline(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use crate::supervise::{Ending, Left};
+
     use super::*;
+
+    #[test]
+    fn how_long_it_took_is_said_from_a_second_on() {
+        let command = Command { line: "true", cwd: Path::new("/"), environment: &[], supervisor: None, timeout: None };
+        let after = |ms| {
+            let ending = Ending { exit: Some(0), ..Ending::default() };
+            let (left, duration) = (Left::default(), Duration::from_millis(ms));
+            status(&command, &Outcome { end: End::Itself, ending, left, group: 0, mark: None, duration, after: None })
+        };
+        assert_eq!((after(0).as_str(), after(999).as_str()), ("exit 0", "exit 0"));
+        assert_eq!((after(1_000).as_str(), after(2_340).as_str()), ("exit 0, 1.0 s", "exit 0, 2.3 s"));
+    }
 
     #[test]
     fn only_a_pipeline_at_the_end_counts() {

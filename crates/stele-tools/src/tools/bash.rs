@@ -29,13 +29,11 @@ const TITLE: usize = 60;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Arguments {
     command: String,
-    /// Seconds until it is stopped: 120 by default, at most 600; in the background none by default.
+    /// Seconds, at most 600; 120 by default, but none in the background.
     timeout: Option<u64>,
-    /// Folder for this command alone.
     cwd: Option<String>,
-    /// Return at once and let it run as a job.
+    /// Run as a job.
     background: Option<bool>,
-    /// What it does, in a few words.
     description: Option<String>,
 }
 

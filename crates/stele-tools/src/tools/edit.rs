@@ -26,7 +26,7 @@ const EXCERPT: usize = 1_500;
 struct Arguments {
     path: String,
     edits: Option<Vec<Replacement>>,
-    /// Any other form of edit, in place of edits: search/replace blocks, a diff, sed.
+    /// Instead of edits: search/replace blocks, a diff, sed.
     input: Option<String>,
 }
 
@@ -34,9 +34,7 @@ struct Arguments {
 struct Replacement {
     old: String,
     new: String,
-    /// Replace every place.
     all: Option<bool>,
-    /// Take the place nearest to this line.
     near_line: Option<u64>,
 }
 

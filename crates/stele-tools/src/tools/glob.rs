@@ -25,7 +25,6 @@ const SHOWN: usize = 500;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Arguments {
     pattern: String,
-    /// Folder to look in.
     path: Option<String>,
 }
 

@@ -39,14 +39,12 @@ const COMPILED: usize = 16 * 1024 * 1024;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Arguments {
     pattern: String,
-    /// File or folder to look in.
+    /// File or folder.
     path: Option<String>,
-    /// Only files of this glob.
     glob: Option<String>,
-    /// Lines to show around a match.
     context: Option<u64>,
     case_insensitive: Option<bool>,
-    /// Matches to show: 100 by default, at most 1,000.
+    /// 100 by default, at most 1,000.
     limit: Option<u64>,
 }
 

@@ -20,9 +20,9 @@ use crate::jobs::{Job, Jobs};
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Arguments {
     action: Action,
-    /// Such as `j1`; without it `wait` takes the first that ends.
+    /// `j1`; without it `wait` takes the first to end.
     job: Option<String>,
-    /// Seconds to wait: 120 by default, at most 600.
+    /// Seconds: 120 by default, at most 600.
     timeout: Option<u64>,
 }
 

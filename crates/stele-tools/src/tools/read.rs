@@ -47,11 +47,9 @@ const POINTED: usize = 1024;
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Arguments {
     path: Option<String>,
-    /// Several at once, in place of path.
     paths: Option<Vec<String>>,
     /// First line, from 1.
     offset: Option<u64>,
-    /// Lines.
     limit: Option<u64>,
 }
 

@@ -30,12 +30,12 @@ fn a_job_returns_at_once_and_its_end_is_told() {
         session.file("gate", "");
         let told = tokio::task::block_in_place(|| notice(&session));
         assert_eq!(told.job.status, JobStatus::Ended { exit: Some(3), signal: None });
-        assert!(told.text.contains("j1: exit 3, "), "{}", told.text);
+        assert!(told.text.contains("j1: exit 3"), "{}", told.text);
 
         let read = call(&session, "jobs", json!({"action": "read", "job": "j1"})).await;
-        assert!(read.content.starts_with("begun\nended\n[j1: exit 3, "), "{}", read.content);
+        assert!(read.content.starts_with("begun\nended\n[j1: exit 3"), "{}", read.content);
         let again = call(&session, "jobs", json!({"action": "read", "job": "j1"})).await;
-        assert!(again.content.starts_with("(no new output)\n[j1: exit 3, "), "{}", again.content);
+        assert!(again.content.starts_with("(no new output)\n[j1: exit 3"), "{}", again.content);
 
         let next = call(&session, "bash", json!({"command": "true", "background": true})).await;
         assert_eq!(next.meta.jobs[0].job, JobId(2), "a number is never used twice");
