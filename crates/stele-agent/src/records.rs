@@ -20,8 +20,16 @@ const AHEAD: u64 = 6;
 /// Threads that read beside the one that folds, at most.
 const READERS: usize = 3;
 
-/// Records with their positions; nothing where a record says nothing to this build.
-type Stretch = Vec<(Seq, Option<Record>)>;
+/// Records that were read together.
+struct Stretch {
+    /// Which of the threads read them: it gets them back. Threads that free what others allocated wait for each other.
+    reader: usize,
+    /// With their positions; nothing where a record says nothing to this build.
+    records: Vec<(Seq, Option<Record>)>,
+}
+
+/// The reader that folds as well.
+const FOLDER: usize = 0;
 
 /// Shows the records of a log up to and including `last`, in their order.
 ///
@@ -29,20 +37,24 @@ type Stretch = Vec<(Seq, Option<Record>)>;
 /// The first record that cannot be read.
 pub(crate) fn each(records: &Records, last: Seq, show: &mut dyn FnMut(Seq, Option<&Record>)) -> Result<()> {
     let work = Work::new(records, last);
-    let mut show_all = |stretch: Stretch| stretch.iter().for_each(|(seq, record)| show(*seq, record.as_ref()));
+    let mut show_all = |stretch: &Stretch| stretch.records.iter().for_each(|(seq, record)| show(*seq, record.as_ref()));
     if work.stretches == 1 {
-        show_all(work.read(0)?);
+        show_all(&work.read(FOLDER, 0)?);
         return Ok(());
     }
     let readers = thread::available_parallelism().map_or(1, |cores| cores.get() - 1).clamp(1, READERS);
     thread::scope(|scope| {
-        for _ in 0..readers {
-            scope.spawn(|| work.take_part());
+        let work = &work;
+        for reader in FOLDER + 1..=readers {
+            scope.spawn(move || work.take_part(reader));
         }
         let mut shown = Ok(());
         for number in 0..work.stretches {
             match work.wait_for(number) {
-                Some(Ok(stretch)) => show_all(stretch),
+                Some(Ok(stretch)) => {
+                    show_all(&stretch);
+                    work.give_back(stretch);
+                }
                 Some(Err(error)) => {
                     shown = Err(error);
                     break;
@@ -73,6 +85,8 @@ struct Shared {
     folded: u64,
     /// Stretches that were read and not folded yet.
     ready: BTreeMap<u64, Result<Stretch>>,
+    /// What was folded, until its reader takes it back.
+    used: Vec<Stretch>,
     /// True when a reader panicked: what it had taken will never be there.
     broken: bool,
 }
@@ -95,14 +109,14 @@ impl<'a> Work<'a> {
     }
 
     /// Reads stretches until there are no more.
-    fn take_part(&self) {
+    fn take_part(&self, reader: usize) {
         let _alive = Alive(self);
         let mut shared = self.lock();
         while shared.next < self.stretches {
             shared = match self.claim(&mut shared) {
                 Some(number) => {
                     drop(shared);
-                    self.read_ahead(number)
+                    self.read_ahead(reader, number)
                 }
                 None => self.wait(shared),
             };
@@ -122,11 +136,26 @@ impl<'a> Work<'a> {
             shared = match self.claim(&mut shared) {
                 Some(other) => {
                     drop(shared);
-                    self.read_ahead(other)
+                    self.read_ahead(FOLDER, other)
                 }
                 None => self.wait(shared),
             };
         }
+    }
+
+    /// Gives back what was folded.
+    fn give_back(&self, stretch: Stretch) {
+        self.lock().used.push(stretch);
+    }
+
+    /// What a reader gets back, empty.
+    fn take_back(&self, reader: usize) -> Option<Stretch> {
+        let mut shared = self.lock();
+        let own = shared.used.iter().position(|stretch| stretch.reader == reader)?;
+        let mut stretch = shared.used.swap_remove(own);
+        drop(shared);
+        stretch.records.clear();
+        Some(stretch)
     }
 
     /// Nobody takes anything any more.
@@ -144,19 +173,19 @@ impl<'a> Work<'a> {
         })
     }
 
-    fn read_ahead(&self, number: u64) -> MutexGuard<'_, Shared> {
-        let stretch = self.read(number);
+    fn read_ahead(&self, reader: usize, number: u64) -> MutexGuard<'_, Shared> {
+        let stretch = self.read(reader, number);
         let mut shared = self.lock();
         shared.ready.insert(number, stretch);
         self.changed.notify_all();
         shared
     }
 
-    fn read(&self, number: u64) -> Result<Stretch> {
+    fn read(&self, reader: usize, number: u64) -> Result<Stretch> {
         let first = number * STRETCH;
         let last = (first + STRETCH - 1).min(self.last.0);
-        let mut stretch = Vec::with_capacity(usize::try_from(last - first + 1).unwrap_or(0));
-        decode(&self.records.between(Seq(first), Seq(last)), &mut stretch)?;
+        let mut stretch = self.take_back(reader).unwrap_or(Stretch { reader, records: Vec::new() });
+        decode(&self.records.between(Seq(first), Seq(last)), &mut stretch.records)?;
         Ok(stretch)
     }
 
@@ -170,7 +199,7 @@ impl<'a> Work<'a> {
     }
 }
 
-fn decode(records: &Records, stretch: &mut Stretch) -> Result<()> {
+fn decode(records: &Records, into: &mut Vec<(Seq, Option<Record>)>) -> Result<()> {
     records.each(&mut |seq, bytes, blobs| -> Result<()> {
         let mut failure = None;
         let decoded = Record::decode(seq, bytes, &mut |hash| match blobs.text(hash) {
@@ -183,7 +212,7 @@ fn decode(records: &Records, stretch: &mut Stretch) -> Result<()> {
         if let Some(error) = failure {
             return Err(error.into());
         }
-        stretch.push((seq, decoded?));
+        into.push((seq, decoded?));
         Ok(())
     })
 }

@@ -128,6 +128,12 @@ impl Driver {
         self.foreign
     }
 
+    /// Ends the driver in a process that ends as well: the session is given back, and what it holds of a long history is
+    /// left to the system, which takes it back at once.
+    pub fn leave(mut self) {
+        std::mem::forget((std::mem::take(&mut self.state), self.encoded.take()));
+    }
+
     /// True once something of this session is in the store.
     #[must_use]
     pub fn is_stored(&self) -> bool {

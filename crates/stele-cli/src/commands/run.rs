@@ -204,7 +204,9 @@ pub async fn execute(agent: &Arc<Agent>, mut plan: Plan, front: &mut Front) -> O
     seed(&conversation, agent, front);
     let error = run.prompts(&mut conversation, &mut plan, front).await.err();
     let error = error.map(|error| if run.tally.attempts > 0 { error.after_work() } else { error });
-    run.outcome(agent, &conversation, plan.skipped, error)
+    let outcome = run.outcome(agent, &conversation, plan.skipped, error);
+    conversation.driver.leave();
+    outcome
 }
 
 fn failed_to_start(error: CommandError, skipped: Vec<String>) -> Outcome {
