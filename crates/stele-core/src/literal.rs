@@ -94,7 +94,7 @@ impl Eq for Literal {}
 fn plain_len(inner: &str) -> Option<usize> {
     let (mut len, mut rest) = (inner.len(), inner);
     while let Some(at) = rest.find('\\') {
-        let escape = rest[at + 1..].as_bytes();
+        let escape = &rest.as_bytes()[at + 1..];
         let written = match escape.first()? {
             b'"' | b'\\' | b'b' | b't' | b'n' | b'f' | b'r' => 2,
             b'u' => match escape.get(1..5)? {

@@ -254,7 +254,7 @@ impl Client {
 }
 
 /// Bytes that are given to the connection together: it would write short pieces a few at a time.
-const TOGETHER: usize = 128 << 10;
+const TOGETHER: usize = 64 << 10;
 
 /// A body in pieces that are there already: its length is known, and it is never copied into one.
 struct Outgoing {
