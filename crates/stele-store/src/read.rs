@@ -10,6 +10,9 @@ use crate::database::Database;
 use crate::lineage::{Segment, row_id, seq_of};
 use crate::{Error, Result};
 
+/// What takes the records that are shown: position, bytes, and a way to the blobs.
+type Take<'a, E> = dyn FnMut(Seq, &[u8], &Blobs<'_>) -> Result<(), E> + 'a;
+
 /// Rows read at once, at most.
 const PAGE_ROWS: usize = 512;
 /// Bytes of records after which a page is full.
@@ -74,7 +77,7 @@ impl Records {
     ///
     /// # Errors
     /// The first record that is missing or cannot be read, and what `take` refuses.
-    pub fn each<E: From<Error>>(&self, take: &mut dyn FnMut(Seq, &[u8], &Blobs<'_>) -> Result<(), E>) -> Result<(), E> {
+    pub fn each<E: From<Error>>(&self, take: &mut Take<'_, E>) -> Result<(), E> {
         for segment in self.segments.iter().filter(|segment| segment.first <= segment.last) {
             self.database.read(|connection| Ok(self.show(connection, segment, take)))??;
         }
@@ -85,7 +88,7 @@ impl Records {
         &self,
         connection: &Connection,
         segment: &Segment,
-        take: &mut dyn FnMut(Seq, &[u8], &Blobs<'_>) -> Result<(), E>,
+        take: &mut Take<'_, E>,
     ) -> Result<(), E> {
         let unreadable = |error: rusqlite::Error| Error::reading(&self.database.path, &error);
         let blobs = Blobs { database: &self.database, connection };
