@@ -36,15 +36,24 @@ pub fn choices(call: &ShownCall) -> String {
     format!("  [y]es, {}[n]o, or n and a reason: ", if always { "[a]lways, " } else { "" })
 }
 
-/// Reads a person's line. `None`: it is no answer, ask again. Nothing but an explicit yes allows.
-pub fn read(line: &str, always: Option<&str>) -> Option<ApprovalOutcome> {
+/// Reads a person's line.
+///
+/// # Errors
+/// It is no answer, and why: ask again. Nothing but an explicit yes allows.
+pub fn read(line: &str, always: Option<&str>) -> Result<ApprovalOutcome, &'static str> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match (word.to_lowercase().as_str(), rest.trim()) {
-        ("y" | "yes", "") => Some(ApprovalOutcome::Once),
-        ("a" | "always", "") => always.map(|rule| ApprovalOutcome::Always { rule: rule.to_owned() }),
-        ("n" | "no", reason) => Some(reject(reason)),
-        _ => None,
+        ("y" | "yes", "") => Ok(ApprovalOutcome::Once),
+        ("a" | "always", "") => always
+            .map(|rule| ApprovalOutcome::Always { rule: rule.to_owned() })
+            .ok_or("  (no rule is narrow enough to be granted for this call: y runs it this once)"),
+        ("n" | "no", reason) => Ok(reject(reason)),
+        ("", "") => Err("  (the call waits for an answer; Ctrl-C stops the turn)"),
+        (word, _) if word.starts_with('/') => {
+            Err("  (commands are taken once the question is answered; Ctrl-C stops the turn)")
+        }
+        _ => Err("  (no answer; to say something to the agent: n and what to do instead)"),
     }
 }
 
@@ -60,13 +69,13 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_allows() {
-        assert_eq!(read(" Yes \n", None), Some(ApprovalOutcome::Once));
-        assert_eq!(read("n not in main", None), Some(reject("not in main")));
-        assert_eq!(read("no", None), Some(reject("")));
+        assert_eq!(read(" Yes \n", None), Ok(ApprovalOutcome::Once));
+        assert_eq!(read("n not in main", None), Ok(reject("not in main")));
+        assert_eq!(read("no", None), Ok(reject("")));
         let rule = Some("bash(ls*)");
-        assert_eq!(read("always", rule), Some(ApprovalOutcome::Always { rule: "bash(ls*)".to_owned() }));
+        assert_eq!(read("always", rule), Ok(ApprovalOutcome::Always { rule: "bash(ls*)".to_owned() }));
         for unclear in ["", "yes please", "ok", "always", "a maybe", "yn", "\u{1b}y"] {
-            assert_eq!(read(unclear, None), None, "{unclear:?}");
+            assert!(read(unclear, None).is_err(), "{unclear:?}");
         }
     }
 }

@@ -9,10 +9,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
 use crate::approve;
+use crate::command;
 use crate::error::Result;
 use crate::feed::{Feed, Seen};
 use crate::output::View;
-use crate::person::{Pending, Person, PersonEvent, Typing};
+use crate::person::{Line, Pending, Person, PersonEvent, Typing};
+use crate::render::inert::{one_line, shorten};
 use crate::render::money;
 use crate::render::text::TextView;
 use crate::signals::Signals;
@@ -23,6 +25,9 @@ const TICK: Duration = Duration::from_millis(250);
 
 /// Who stops a turn whose output nobody reads any more.
 pub const OUTPUT_CLOSED: &str = "output:closed";
+
+/// What is said of a paste at a question.
+const NO_ANSWER: &str = "  (what is pasted, or was typed before, answers no question: type the answer)";
 
 /// How driving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,14 +71,21 @@ impl Front {
     /// Asks a question between two turns. Nothing but an explicit yes is one.
     pub async fn confirm(&mut self, question: &str) -> Confirmed {
         let Some(view) = self.view.text().filter(|_| self.person.is_present()) else { return Confirmed::Nobody };
-        self.person.listen();
-        view.screen.prompt(question);
+        let ask = |view: &mut TextView, person: &mut Person| {
+            dropped(view, person.asks());
+            view.screen.prompt(question);
+        };
+        ask(view, &mut self.person);
         loop {
             let line = tokio::select! {
                 biased;
                 _ = self.signals.next() => return Confirmed::Stopped,
                 event = self.person.event() => match event {
                     PersonEvent::Line(line) => line,
+                    PersonEvent::Echo(text) => {
+                        self.view.echo(&text);
+                        continue;
+                    }
                     PersonEvent::Gone => return Confirmed::No,
                     // Between two turns no tool runs that could ask.
                     PersonEvent::Asked(_) => continue,
@@ -81,10 +93,14 @@ impl Front {
             };
             let Some(view) = self.view.text() else { return Confirmed::Nobody };
             view.screen.answered();
-            match line.trim().to_lowercase().as_str() {
+            match line.text.trim().to_lowercase().as_str() {
+                _ if !self.person.answers(&line) => {
+                    view.warn(NO_ANSWER);
+                    ask(view, &mut self.person);
+                }
                 "y" | "yes" => return Confirmed::Yes,
                 "n" | "no" => return Confirmed::No,
-                _ => view.screen.prompt(question),
+                _ => ask(view, &mut self.person),
             }
         }
     }
@@ -147,7 +163,7 @@ impl Conversation {
         let mut fault = None;
         loop {
             // The progress line would stand where the person types.
-            let nobody_types = person.pending.is_empty();
+            let nobody_types = person.pending.is_empty() && !person.is_typing();
             tokio::select! {
                 biased;
                 by = signals.next() => {
@@ -194,10 +210,9 @@ fn take(seen: &[Seen], view: &mut View, tally: &mut Tally, person: &mut Person) 
         tally.fold(&logged.record);
         match &logged.record.event {
             Event::ApprovalAsked(asked) if person.is_present() => {
-                person.listen();
                 person.pending.push_back(Pending::Approval(asked.call));
                 if person.pending.len() == 1 {
-                    view.asks(asked.call);
+                    ask(view, person);
                 }
             }
             Event::ToolResult(result) => settle(result.call, person),
@@ -223,36 +238,57 @@ fn answer(
     let by = By::person("cli");
     match event {
         PersonEvent::Asked(question) => {
-            person.listen();
             person.pending.push_back(Pending::Question(question));
-            if let (1, Some(view)) = (person.pending.len(), view.text()) {
-                ask_next(view, person);
+            if person.pending.len() == 1 {
+                ask(view, person);
             }
         }
+        PersonEvent::Echo(text) => view.echo(&text),
         PersonEvent::Gone => leave(person, sender),
-        PersonEvent::Line(line) => match person.pending.pop_front() {
-            Some(Pending::Approval(call)) => {
-                let Some(view) = view.text() else { return };
+        PersonEvent::Line(line) => {
+            if let Some(view) = view.text() {
                 view.screen.answered();
-                let always = view.call(call).and_then(|call| call.gated.as_ref()?.always.clone());
-                let Some(outcome) = approve::read(&line, always.as_deref()) else {
-                    person.pending.push_front(Pending::Approval(call));
-                    view.ask_again(call);
-                    return;
-                };
-                let _ = sender.send(Command::Decide { call, by, outcome });
-                ask_next(view, person);
             }
-            Some(Pending::Question(question)) => {
-                let _ = question.answer.send(Some(line));
-                if let Some(view) = view.text() {
-                    view.screen.answered();
-                    ask_next(view, person);
+            let answers = person.answers(&line);
+            match person.pending.pop_front() {
+                Some(Pending::Question(question)) if answers || line.pasted && !line.is_early(person) => {
+                    let _ = question.answer.send(Some(line.text));
+                    ask(view, person);
                 }
+                Some(Pending::Approval(call)) if answers => {
+                    let Some(text) = view.text() else { return };
+                    let always = text.call(call).and_then(|call| call.gated.as_ref()?.always.clone());
+                    match approve::read(&line.text, always.as_deref()) {
+                        Ok(outcome) => {
+                            let _ = sender.send(Command::Decide { call, by, outcome });
+                            ask(view, person);
+                        }
+                        Err(why) => {
+                            text.warn(why);
+                            person.pending.push_front(Pending::Approval(call));
+                            ask_again(view, person);
+                        }
+                    }
+                }
+                Some(pending) => {
+                    person.pending.push_front(pending);
+                    if line.is_early(person) {
+                        early(&line, view, tally, person, sender);
+                    } else if let Some(view) = view.text() {
+                        view.warn(NO_ANSWER);
+                    }
+                    ask_again(view, person);
+                }
+                None => early(&line, view, tally, person, sender),
             }
-            None if person.typing == Typing::Steers => steer(&line, view, tally, person, sender),
-            None => {}
-        },
+        }
+    }
+}
+
+/// A line that was sent before the question that stands there, or while there is none.
+fn early(line: &Line, view: &mut View, tally: &Tally, person: &mut Person, sender: &mpsc::UnboundedSender<Command>) {
+    if person.typing == Typing::Steers {
+        steer(line, view, tally, person, sender);
     }
 }
 
@@ -269,31 +305,51 @@ fn leave(person: &mut Person, sender: &mpsc::UnboundedSender<Command>) {
     }
 }
 
-fn ask_next(view: &mut TextView, person: &Person) {
-    match person.pending.front() {
-        Some(Pending::Approval(call)) => view.ask(*call),
-        Some(Pending::Question(question)) => view.ask_text(&question.text),
-        None => {}
+/// Asks the oldest question that waits, if one does.
+pub fn ask(view: &mut View, person: &mut Person) {
+    if let (Some(view), Some(pending)) = (view.text(), person.pending.front()) {
+        view.question(pending);
+    }
+    ask_again(view, person);
+}
+
+/// Shows the answers of the oldest question that waits. Only what is typed from here on is one.
+fn ask_again(view: &mut View, person: &mut Person) {
+    if person.pending.is_empty() {
+        return;
+    }
+    let half = person.asks();
+    if let (Some(view), Some(pending)) = (view.text(), person.pending.front()) {
+        dropped(view, half);
+        view.choices(pending);
+    }
+}
+
+/// Says what stood in the line when a question came.
+fn dropped(view: &mut TextView, half: Option<String>) {
+    if let Some(half) = half {
+        view.warn(&format!("  (typed before the question, and not taken: {})", shorten(&one_line(&half), 200)));
     }
 }
 
 /// A line typed while a turn runs.
-fn steer(line: &str, view: &mut View, tally: &Tally, person: &mut Person, sender: &mpsc::UnboundedSender<Command>) {
+fn steer(line: &Line, view: &mut View, tally: &Tally, person: &mut Person, sender: &mpsc::UnboundedSender<Command>) {
     let Some(view) = view.text() else { return };
-    match line.trim() {
+    match line.text.trim() {
         "" => {}
-        "/cost" => view.warn(&format!(
+        "/cost" if !line.pasted => view.warn(&format!(
             "so far here: {} · {} · {}",
             money::plural(tally.steps, "step"),
             money::tokens(tally.account.usage()),
             money::cost(tally.account.cost())
         )),
-        command if command.starts_with('/') => {
+        command if !line.pasted && command::named(command).is_some() => {
             person.later.push_back(command.to_owned());
-            view.warn("  (done when this turn is over; Ctrl-C stops it)");
+            let command = one_line(command);
+            view.warn(&format!("  ({command} waits: it is done when this turn is over; Ctrl-C stops the turn)"));
         }
-        text => {
-            let _ = sender.send(Command::Steer { text: text.to_owned() });
+        _ => {
+            let _ = sender.send(Command::Steer { text: line.text_meant().to_owned() });
             view.warn("  (the agent reads this at its next step)");
         }
     }

@@ -3,6 +3,7 @@
 mod app;
 mod approve;
 mod args;
+mod command;
 mod commands;
 mod config;
 mod cut;
@@ -10,6 +11,7 @@ mod drive;
 mod error;
 mod feed;
 mod given;
+mod keyboard;
 mod nearest;
 mod output;
 mod person;

@@ -4,7 +4,6 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use stele_agent::{Logged, Notice};
-use stele_core::CallId;
 
 use crate::args::ColorChoice;
 use crate::error::{CommandError, Result};
@@ -152,10 +151,10 @@ impl View {
         matches!(self, Self::Text(view) if view.screen.shows_progress())
     }
 
-    /// What a person is asked about a call.
-    pub fn asks(&mut self, call: CallId) {
+    /// What keys do to the line that is being typed.
+    pub fn echo(&mut self, text: &str) {
         if let Self::Text(view) = self {
-            view.ask(call);
+            view.screen.echo(text);
         }
     }
 }

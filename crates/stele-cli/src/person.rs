@@ -1,10 +1,14 @@
 //! The person at the terminal: lines as they are typed, and the questions that wait for one.
 
 use std::collections::VecDeque;
-use std::io::BufRead;
 
 use stele_core::CallId;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+
+use crate::command;
+use crate::keyboard::Keyboard;
+use crate::keyboard::editor::{Editor, Fed, Typed};
 
 /// A question of the tool `ask`, and where its answer goes.
 pub struct Question {
@@ -29,12 +33,22 @@ pub enum Typing {
 
 /// The person, if there is one.
 pub struct Person {
-    lines: Option<mpsc::UnboundedReceiver<String>>,
+    keyboard: Option<Keyboard>,
+    editor: Editor,
+    ready: VecDeque<PersonEvent>,
     questions: Option<mpsc::UnboundedReceiver<Question>>,
+    /// The program goes on after it was stopped.
+    continued: Option<Signal>,
     pub pending: VecDeque<Pending>,
     /// Commands that were typed while a turn ran: they are carried out when it is over.
     pub later: VecDeque<String>,
     pub typing: Typing,
+    /// The terminal knows how to mark what is pasted.
+    marks: bool,
+    /// Questions that were shown so far.
+    asked: u64,
+    /// One of them stands there now.
+    asking: bool,
     present: bool,
     gone: bool,
 }
@@ -43,19 +57,25 @@ impl Person {
     /// Nobody.
     pub fn nobody() -> Self {
         Self {
-            lines: None,
+            keyboard: None,
+            editor: Editor::default(),
+            ready: VecDeque::new(),
             questions: None,
+            continued: None,
             pending: VecDeque::new(),
             later: VecDeque::new(),
             typing: Typing::Answers,
+            marks: false,
+            asked: 0,
+            asking: false,
             present: false,
             gone: false,
         }
     }
 
     /// Somebody at a terminal. Standard input is not read before the first question.
-    pub fn present(questions: mpsc::UnboundedReceiver<Question>, typing: Typing) -> Self {
-        Self { questions: Some(questions), typing, present: true, ..Self::nobody() }
+    pub fn present(questions: mpsc::UnboundedReceiver<Question>, typing: Typing, marks: bool) -> Self {
+        Self { questions: Some(questions), typing, marks, present: true, ..Self::nobody() }
     }
 
     /// True when there is, or was, somebody.
@@ -68,69 +88,139 @@ impl Person {
         self.present && self.gone
     }
 
+    /// True while a line stands there that was not sent.
+    pub fn is_typing(&self) -> bool {
+        self.editor.is_typing()
+    }
+
+    /// Throws away what was typed and not sent; true when there was something.
+    pub fn forget(&mut self) -> bool {
+        !self.editor.forget().is_empty()
+    }
+
     /// Begins to read lines.
     pub fn listen(&mut self) {
-        if self.present && self.lines.is_none() && !self.gone {
-            self.lines = Some(stdin_lines());
+        if self.present && self.keyboard.is_none() && !self.gone {
+            self.keyboard = Some(Keyboard::listen(self.marks));
+            self.continued = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw())).ok();
         }
     }
 
-    /// The next line, or the next question of the tool `ask`. Waits for ever when there is nobody.
+    /// A question is about to be shown: what was typed up to now is no answer to it. Gives what stood in the line.
+    pub fn asks(&mut self) -> Option<String> {
+        self.listen();
+        for piece in self.keyboard.as_mut().map(Keyboard::so_far).unwrap_or_default() {
+            self.read(&piece);
+        }
+        // It is not shown behind the question.
+        self.ready.retain(|event| !matches!(event, PersonEvent::Echo(_)));
+        self.asked += 1;
+        self.asking = true;
+        Some(self.editor.forget()).filter(|text| !text.is_empty())
+    }
+
+    /// True for a line that answers the question that stands there: it was typed after that was shown.
+    pub fn answers(&self, line: &Line) -> bool {
+        !line.pasted && !line.is_early(self)
+    }
+
+    /// The next thing that the person, or a tool that needs one, does. Waits for ever when there is nobody.
     pub async fn event(&mut self) -> PersonEvent {
-        let reads = self.lines.is_some() && !self.gone;
-        let line = async {
-            match self.lines.as_mut().filter(|_| reads) {
-                Some(lines) => lines.recv().await,
-                None => std::future::pending().await,
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                self.gone |= matches!(event, PersonEvent::Gone);
+                return event;
             }
-        };
-        let question = async {
-            match &mut self.questions {
-                Some(questions) => match questions.recv().await {
-                    Some(question) => question,
+            let piece = async {
+                match self.keyboard.as_mut().filter(|_| !self.gone) {
+                    Some(keyboard) => keyboard.next().await,
                     None => std::future::pending().await,
+                }
+            };
+            let question = async {
+                match &mut self.questions {
+                    Some(questions) => match questions.recv().await {
+                        Some(question) => question,
+                        None => std::future::pending().await,
+                    },
+                    None => std::future::pending().await,
+                }
+            };
+            let continued = async {
+                match &mut self.continued {
+                    Some(continued) => continued.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                piece = piece => match piece {
+                    Some(piece) => self.read(&piece),
+                    None => self.ready.push_back(PersonEvent::Gone),
                 },
-                None => std::future::pending().await,
+                question = question => return PersonEvent::Asked(question),
+                _ = continued => if let Some(keyboard) = &mut self.keyboard {
+                    keyboard.take();
+                },
             }
-        };
-        let event = tokio::select! {
-            line = line => line.map_or(PersonEvent::Gone, PersonEvent::Line),
-            question = question => PersonEvent::Asked(question),
-        };
-        self.gone |= matches!(event, PersonEvent::Gone);
-        event
+        }
+    }
+
+    /// Takes keys.
+    fn read(&mut self, piece: &[u8]) {
+        let heard = self.typing == Typing::Steers || self.asking;
+        for fed in self.editor.feed(piece) {
+            match fed {
+                Fed::Typed(Typed::Suspend) => {
+                    if let Some(keyboard) = &mut self.keyboard {
+                        keyboard.suspend();
+                    }
+                }
+                _ if !heard => {}
+                Fed::Echo(text) => self.ready.push_back(PersonEvent::Echo(text)),
+                Fed::Typed(Typed::Line { text, pasted, keys }) => {
+                    self.asking = false;
+                    self.ready.push_back(PersonEvent::Line(Line { text, pasted, keys, asked: self.asked }));
+                }
+                Fed::Typed(Typed::End) => self.ready.push_back(PersonEvent::Gone),
+            }
+        }
+        if !heard {
+            self.editor.forget();
+        }
     }
 }
 
 /// What a person, or a tool that needs one, did.
 pub enum PersonEvent {
+    /// Pressed keys that the screen has to show.
+    Echo(String),
     /// Typed a line.
-    Line(String),
+    Line(Line),
     /// Closed standard input.
     Gone,
     /// A tool asks.
     Asked(Question),
 }
 
-/// Lines of standard input, read on a thread of their own: a read cannot be given up, and the
-/// terminal does the editing.
-fn stdin_lines() -> mpsc::UnboundedReceiver<String> {
-    let (sender, lines) = mpsc::unbounded_channel();
-    std::thread::spawn(move || {
-        let mut stdin = std::io::stdin().lock();
-        let mut bytes = Vec::new();
-        loop {
-            bytes.clear();
-            match stdin.read_until(b'\n', &mut bytes) {
-                Ok(0) | Err(_) => break,
-                Ok(_) => {
-                    let line = String::from_utf8_lossy(&bytes);
-                    if sender.send(line.trim_end_matches(['\r', '\n']).to_owned()).is_err() {
-                        break;
-                    }
-                }
-            }
-        }
-    });
-    lines
+/// A line as it was typed or pasted.
+pub struct Line {
+    pub text: String,
+    /// Some of it was pasted: it is text, never a command or an answer to a question about a call.
+    pub pasted: bool,
+    /// Nothing but keys without a character was pressed.
+    pub keys: bool,
+    /// Questions that were shown before it was sent.
+    asked: u64,
+}
+
+impl Line {
+    /// What reaches the agent of it.
+    pub fn text_meant(&self) -> &str {
+        if self.pasted { &self.text } else { command::text(&self.text) }
+    }
+
+    /// True when it was sent before the question that stands there was shown.
+    pub fn is_early(&self, person: &Person) -> bool {
+        self.asked != person.asked
+    }
 }

@@ -10,13 +10,14 @@ use stele_core::{By, Config, EpochReason, Mode, Source};
 use stele_store::Filter;
 
 use crate::args::{LimitArgs, SessionArgs};
+use crate::command;
 use crate::commands::undo::{self, Way};
 use crate::commands::{cache, run};
 use crate::cut::{self, Settled};
 use crate::drive::{Confirmed, Conversation, Ending, Front};
 use crate::error::{CommandError, Kind, Result};
 use crate::output::View;
-use crate::person::{Person, PersonEvent, Typing};
+use crate::person::{Line as Typed, Person, PersonEvent, Typing};
 use crate::prompt;
 use crate::render::inert::{one_line, shorten};
 use crate::render::money::{cost, from_cache, plural, tokens};
@@ -28,8 +29,9 @@ use crate::tally::Tally;
 
 const HELP: &str = "\
 Type what is to be done; Enter sends it. While the agent works, what you type
-reaches it at its next step. Ctrl-C stops the turn, twice leaves at once;
-at an empty prompt Ctrl-C and Ctrl-D leave.
+reaches it at its next step. Ctrl-C stops the turn, twice leaves at once; at the
+prompt it clears the line. At an empty prompt Ctrl-C and Ctrl-D leave. A paste is
+one message, whatever is in it: never a command, never an answer.
   /model [NAME]   the model in use, or another: a model, a route, ROUTE/MODEL
   /mode [NAME]    what needs no question: ask, edit, full
   /cost           what this session came to
@@ -58,7 +60,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
         if which == Which::New || args.model.is_some() {
             setup.has_key(setup::choose(agent.routes(), args.model.as_deref())?.0)?;
         }
-        let mut person = Person::present(questions, Typing::Steers);
+        let mut person = Person::present(questions, Typing::Steers, !setup.look.dumb);
         person.listen();
         let choice = Choice { quiet: false, hold_answer: false, progress: false };
         let text = run::text_view(setup, choice, tools);
@@ -169,70 +171,92 @@ impl Line<'_> {
                 Err(error) => return Err(error),
             }
         }
+        // The prompt stands there already.
+        let mut shown = false;
         loop {
             // The turn that ran, if one did, is cancelled and closed.
             if self.front.signals.told_to_end() {
                 self.leave();
                 return Ok(130);
             }
-            let line = match self.front.person.later.pop_front() {
-                Some(command) => command,
+            let next = match self.front.person.later.pop_front() {
+                Some(command) => {
+                    let style = self.setup.look.stderr();
+                    self.say(&style.dim(&format!("> {}", one_line(&command))));
+                    self.carry_out(&command).await
+                }
                 None if self.front.person.is_gone() => return Ok(self.leave()),
                 None => {
-                    if let Some(view) = self.front.view.text() {
+                    if let Some(view) = self.front.view.text().filter(|_| !shown) {
                         let prompt = view.screen.style.cyan("> ");
                         view.screen.prompt(&prompt);
                     }
-                    tokio::select! {
+                    shown = true;
+                    let line = tokio::select! {
                         biased;
                         _ = self.front.signals.next() => {
+                            // A line that stands there is thrown away first.
+                            if self.front.person.forget() && !self.front.signals.told_to_end() {
+                                self.leave();
+                                shown = false;
+                                continue;
+                            }
                             let exit = self.leave();
                             return Ok(if self.front.signals.told_to_end() { 130 } else { exit });
                         }
                         event = self.front.person.event() => match event {
-                            PersonEvent::Line(line) => {
-                                if let Some(view) = self.front.view.text() {
-                                    view.screen.answered();
-                                }
-                                line
+                            PersonEvent::Line(line) => line,
+                            PersonEvent::Echo(text) => {
+                                self.front.view.echo(&text);
+                                continue;
                             }
                             PersonEvent::Gone => continue,
                             // Between two turns no tool runs that could ask.
                             PersonEvent::Asked(_) => continue,
                         },
+                    };
+                    if let Some(view) = self.front.view.text() {
+                        view.screen.answered();
                     }
+                    self.hear(&line).await?
                 }
             };
-            let trimmed = line.trim();
-            let next = match trimmed.strip_prefix('/') {
-                _ if trimmed.is_empty() => Next::Stay,
-                Some(command) => match self.command(command).await {
-                    Ok(next) => next,
-                    // A slip in a command ends nothing.
-                    Err(error) => {
-                        self.complain(&error);
-                        Next::Stay
-                    }
-                },
-                None => match prompt::check(line.as_bytes(), "the prompt") {
-                    Ok(prompt) => match self.turn(prompt).await {
-                        Ok(next) => next,
-                        Err(error) if error.kind == Kind::Closed => return Err(error),
-                        Err(error) => {
-                            self.complain(&error);
-                            Next::Stay
-                        }
-                    },
-                    Err(error) => {
-                        self.complain(&error);
-                        Next::Stay
-                    }
-                },
-            };
+            shown = false;
             if next == Next::Leave {
                 return Ok(0);
             }
         }
+    }
+
+    /// What a line at the prompt does.
+    async fn hear(&mut self, line: &Typed) -> Result<Next> {
+        let trimmed = line.text.trim();
+        match trimmed {
+            "" if line.keys => self.say("  (nothing was sent: arrows and the like do nothing here)"),
+            "" => {}
+            _ if !line.pasted && command::named(trimmed).is_some() => return Ok(self.carry_out(trimmed).await),
+            "exit" | "quit" if !line.pasted => self.say("  (nothing was sent; /quit, or Ctrl-D, leaves)"),
+            _ => {
+                let prompt = prompt::check(line.text_meant().as_bytes(), "the prompt");
+                let went = match prompt {
+                    Ok(prompt) => self.turn(prompt).await,
+                    Err(error) => Err(error),
+                };
+                match went {
+                    Err(error) if error.kind != Kind::Closed => self.complain(&error),
+                    went => return went,
+                }
+            }
+        }
+        Ok(Next::Stay)
+    }
+
+    /// Carries a command out. A slip in one ends nothing.
+    async fn carry_out(&mut self, command: &str) -> Next {
+        self.command(command).await.unwrap_or_else(|error| {
+            self.complain(&error);
+            Next::Stay
+        })
     }
 
     /// How to come back.
@@ -294,8 +318,7 @@ impl Line<'_> {
     }
 
     async fn command(&mut self, command: &str) -> Result<Next> {
-        let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
-        let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
+        let Some((name, argument)) = command::named(command) else { return Ok(Next::Stay) };
         match (name, argument) {
             ("help", _) => self.say(HELP),
             ("quit" | "exit" | "q", _) => return Ok(Next::Leave),
@@ -310,7 +333,7 @@ impl Line<'_> {
                 self.say(&lines);
             }
             ("resume", argument) => self.resume(argument).await?,
-            _ => self.say("no such command; /help lists them"),
+            (unknown, _) => self.say(&one_line(&command::unknown(unknown))),
         }
         Ok(Next::Stay)
     }

@@ -12,9 +12,9 @@ use tokio::sync::{mpsc, oneshot};
 use crate::args::{Global, LimitArgs, OutputArgs, RunArgs};
 use crate::config::WarnAbove;
 use crate::cut::{self, Settled};
-use crate::drive::{Conversation, Ending, Front};
+use crate::drive::{self, Conversation, Ending, Front};
 use crate::error::{CommandError, ErrorJson, Kind, Result};
-use crate::output::{JsonView, View};
+use crate::output::{JsonView, Look, View};
 use crate::person::{Pending, Person, Question, Typing};
 use crate::prompt::{self, Prompts};
 use crate::render::json::{HeadJson, LimitJson, RunResult, Status};
@@ -74,7 +74,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
     let schema = args.output_schema.as_deref().map(Schema::read).transpose()?;
     let setup = Setup::new(environment, global, &args.session)?;
     let routes = setup.routes()?;
-    let (approvals, ask, person) = person(&args.output);
+    let (approvals, ask, person) = person(&args.output, setup.look);
     let runtime = runtime()?;
     let exit = runtime.block_on(async {
         let routes = with_local(&setup, routes).await?;
@@ -119,12 +119,12 @@ pub fn signals() -> Result<Signals> {
 }
 
 /// Somebody, when standard input and standard error are a terminal and nothing has to be parsed.
-fn person(output: &OutputArgs) -> (Approvals, Option<stele_tools::Ask>, Person) {
+fn person(output: &OutputArgs, look: Look) -> (Approvals, Option<stele_tools::Ask>, Person) {
     if output.json || !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return (Approvals::Nobody, None, Person::nobody());
     }
     let (ask, questions) = asker();
-    (Approvals::Person, Some(ask), Person::present(questions, Typing::Answers))
+    (Approvals::Person, Some(ask), Person::present(questions, Typing::Answers, !look.dumb))
 }
 
 /// How the tool `ask` reaches a person.
@@ -230,10 +230,7 @@ fn seed(conversation: &Conversation, agent: &Arc<Agent>, front: &mut Front) {
         step.calls.iter().filter(|call| call.stage == CallStage::Asked).map(|call| call.call).collect();
     if person.is_present() {
         person.pending.extend(waiting.iter().map(|call| Pending::Approval(*call)));
-        if let Some(first) = waiting.first() {
-            person.listen();
-            view.asks(*first);
-        }
+        drive::ask(view, person);
     }
 }
 

@@ -71,6 +71,7 @@ impl Screen {
             return;
         }
         self.clear_progress();
+        self.leave_prompt();
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         self.keep(written);
         self.open_line = !text.ends_with('\n');
@@ -86,6 +87,14 @@ impl Screen {
     /// The person ended the line, which the terminal has shown.
     pub fn answered(&mut self) {
         self.asked = false;
+    }
+
+    /// What keys do to the line that is being typed.
+    pub fn echo(&mut self, text: &str) {
+        self.clear_progress();
+        let _ = write!(self.err, "{text}");
+        let _ = self.err.flush();
+        self.asked = !text.ends_with('\n');
     }
 
     /// Ends the line of a question that nobody answers any more.

@@ -19,6 +19,7 @@ use super::money::{elapsed, short};
 use super::screen::Screen;
 use crate::approve;
 use crate::drive::OUTPUT_CLOSED;
+use crate::person::Pending;
 use crate::tally::allow_with;
 
 /// What is shown.
@@ -453,28 +454,29 @@ impl TextView {
         }
     }
 
-    /// Asks a person about a call.
-    pub fn ask(&mut self, call: CallId) {
+    /// Shows a question: about a call, or what a tool wants to know.
+    pub fn question(&mut self, pending: &Pending) {
         let style = self.screen.style;
-        let Some(shown) = self.calls.get(&call) else { return };
-        let question = approve::question(shown, self.tool(&shown.name), &self.folder, &self.previews, style);
-        let choices = approve::choices(shown);
+        let question = match pending {
+            Pending::Approval(call) => {
+                let Some(shown) = self.calls.get(call) else { return };
+                approve::question(shown, self.tool(&shown.name), &self.folder, &self.previews, style)
+            }
+            Pending::Question(question) => format!("{} {}", style.bold("?"), inert(&question.text).trim_end()),
+        };
         self.warn(&question);
-        self.screen.prompt(&choices);
     }
 
-    /// Asks again, when a line was no answer.
-    pub fn ask_again(&mut self, call: CallId) {
-        let Some(shown) = self.calls.get(&call) else { return };
-        let choices = approve::choices(shown);
+    /// Shows what answers it, and where the answer stands.
+    pub fn choices(&mut self, pending: &Pending) {
+        let choices = match pending {
+            Pending::Approval(call) => {
+                let Some(shown) = self.calls.get(call) else { return };
+                approve::choices(shown)
+            }
+            Pending::Question(_) => "  your answer: ".to_owned(),
+        };
         self.screen.prompt(&choices);
-    }
-
-    /// Asks a person what a tool wants to know.
-    pub fn ask_text(&mut self, question: &str) {
-        let style = self.screen.style;
-        self.warn(&format!("{} {}", style.bold("?"), inert(question).trim_end()));
-        self.screen.prompt("  your answer: ");
     }
 
     /// The progress line, on a terminal.

@@ -1,0 +1,50 @@
+//! The commands of the line interface: what begins with `/` and is no path.
+
+use crate::nearest;
+
+/// Their names, as `/help` lists them.
+const NAMES: [&str; 12] =
+    ["help", "quit", "exit", "q", "model", "mode", "cost", "cache", "undo", "redo", "changes", "resume"];
+
+/// The name and the rest of a line that is a command. A path, as in `/tmp/log.txt says why`, is text.
+pub fn named(line: &str) -> Option<(&str, Option<&str>)> {
+    let command = line.trim().strip_prefix('/')?;
+    let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let argument = Some(argument.trim()).filter(|argument| !argument.is_empty());
+    (!name.contains('/')).then_some((name, argument))
+}
+
+/// What of a line is meant as text: `//name` is `/name`.
+pub fn text(line: &str) -> &str {
+    match line.strip_prefix('/') {
+        Some(rest) if named(rest).is_some_and(|(name, _)| !name.is_empty()) => rest,
+        _ => line,
+    }
+}
+
+/// What is said of a name that is no command.
+pub fn unknown(name: &str) -> String {
+    let near = nearest::closest(name, NAMES.iter().map(|name| (*name).to_owned()));
+    match near.filter(|near| nearest::distance(name, near) <= 2) {
+        Some(near) => format!("no such command; did you mean /{near}? /help lists them, and //{name} sends it as text"),
+        None => format!("no such command; /help lists them, and //{name} sends it as text"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_no_command() {
+        assert_eq!(named("/mode full "), Some(("mode", Some("full"))));
+        assert_eq!(named(" /cost"), Some(("cost", None)));
+        for text in ["/tmp/log.txt says why", "//mode full", "cost", "a /mode"] {
+            assert_eq!(named(text), None, "{text}");
+        }
+        for (line, meant) in [("//mode full", "/mode full"), ("/tmp/x", "/tmp/x"), ("// x", "// x"), ("x", "x")] {
+            assert_eq!(text(line), meant);
+        }
+        assert!(unknown("modle").contains("/model?"));
+    }
+}
