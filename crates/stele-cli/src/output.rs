@@ -148,7 +148,7 @@ impl View {
 
     /// True when a progress line may be wanted.
     pub fn ticks(&self) -> bool {
-        matches!(self, Self::Text(view) if view.screen.shows_progress())
+        matches!(self, Self::Text(view) if view.ticks())
     }
 
     /// What keys do to the line that is being typed.

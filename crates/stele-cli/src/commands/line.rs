@@ -19,7 +19,7 @@ use crate::error::{CommandError, Kind, Result};
 use crate::output::View;
 use crate::person::{Line as Typed, Person, PersonEvent, Typing};
 use crate::prompt;
-use crate::render::inert::{one_line, shorten};
+use crate::render::inert::{inert, one_line, shorten};
 use crate::render::money::{cost, from_cache, plural, tokens};
 use crate::render::text::Choice;
 use crate::render::{WIDTH, time};
@@ -40,6 +40,9 @@ one message, whatever is in it: never a command, never an answer.
   /changes        what each turn changed
   /resume [ID]    the latest sessions here, or one of them (ID --move: here)
   /help  /quit";
+
+/// Characters of what a session began with, and of its last answer.
+const RECALLED: usize = 300;
 
 /// Sessions that `/resume` lists.
 const LISTED: u32 = 9;
@@ -135,8 +138,22 @@ impl Line<'_> {
             );
             view.warn(&line);
         }
+        if *which != Which::New {
+            self.recall();
+        }
         for skipped in self.setup.config.skipped.clone() {
             self.say(&format!("! skipped: {}", one_line(&skipped)));
+        }
+    }
+
+    /// Says what a session is about, and where it stands.
+    fn recall(&mut self) {
+        let state = self.conversation.driver.state();
+        let first = state.first_prompt().map(|prompt| ("began with", prompt.to_owned()));
+        let last = Some(("last answer", state.last_text())).filter(|(_, text)| !text.trim().is_empty());
+        let style = self.setup.look.stderr();
+        for (what, text) in [first, last].into_iter().flatten() {
+            self.say(&style.dim(&format!("  {what}: {}", shorten(one_line(&text).trim(), RECALLED))));
         }
     }
 
@@ -163,6 +180,10 @@ impl Line<'_> {
 
     async fn talk(&mut self, first: Option<String>) -> Result<u8> {
         if let Some(prompt) = first {
+            if let Some(view) = self.front.view.text() {
+                let shown = format!("{}{}", view.screen.style.cyan("> "), inert(prompt.trim_end()));
+                view.warn(&shown);
+            }
             match self.turn(prompt).await {
                 Ok(Next::Leave) => return Ok(130),
                 Ok(Next::Stay) => {}

@@ -181,6 +181,8 @@ fn confirmed(route: &Route, plan: &TrialPlan, args: &ProbeArgs) -> Result<bool> 
         let message = format!("this would send {offer}; nobody can be asked here");
         return Err(CommandError::usage("probe.unconfirmed", message).hint("--yes sends them"));
     }
+    // What was typed before answers nothing.
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     let mut err = io::stderr().lock();
     write!(err, "This sends {offer}.\nSend them? [y]es, [n]o: ")?;
     err.flush()?;

@@ -2,7 +2,7 @@
 
 pub mod editor;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -97,7 +97,11 @@ impl Keyboard {
 
     /// Takes the terminal: no echo, key by key. Signals stay the terminal's.
     pub fn take(&mut self) {
+        // Keys are shown on standard error; where that leads elsewhere the terminal goes on showing them.
         let Ok(now) = tcgetattr(io::stdin()) else { return };
+        if !io::stderr().is_terminal() {
+            return;
+        }
         let mut keys = now.clone();
         keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
         keys.input_modes.remove(InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR);
@@ -121,6 +125,10 @@ impl Keyboard {
 
     /// Gives the terminal back, and stops this program and what runs in its group, as Ctrl-Z does.
     pub fn suspend(&mut self) {
+        // Without a shell nobody could let it go on, and the system would not stop it.
+        if rustix::process::getsid(None).is_ok_and(|session| session == rustix::process::getpgrp()) {
+            return;
+        }
         self.give_back();
         let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
     }

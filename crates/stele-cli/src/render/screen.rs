@@ -126,6 +126,11 @@ impl Screen {
         self.asked = true;
     }
 
+    /// True while the answer's last line goes on.
+    pub fn is_line_open(&self) -> bool {
+        self.open_line
+    }
+
     /// True when a progress line can be shown now.
     pub fn shows_progress(&self) -> bool {
         self.terminals.err && !(self.terminals.out && self.open_line)

@@ -29,8 +29,13 @@ pub struct Choice {
     pub quiet: bool,
     /// The answer is not streamed: it has to be checked first.
     pub hold_answer: bool,
-    /// A line shows what goes on while nothing else is written.
+    /// What goes on while nothing else is written is shown in one line that changes, or else in notes.
     pub progress: bool,
+}
+
+/// How long nothing was shown when it is told what goes on, after so many times: it is told less and less often.
+fn quiet_until(told: u32) -> Duration {
+    Duration::from_secs(3 << (2 * told).min(8))
 }
 
 /// The view.
@@ -54,6 +59,10 @@ pub struct TextView {
     /// A failed request whose note waits for what follows: the end of the turn says it itself.
     failure: Option<String>,
     began: Instant,
+    /// When something was shown last.
+    quiet_since: Instant,
+    /// Notes of what goes on since then.
+    told: u32,
     steps: u64,
     tokens: u64,
     doing: String,
@@ -89,6 +98,8 @@ impl TextView {
             account: Account::default(),
             failure: None,
             began: Instant::now(),
+            quiet_since: Instant::now(),
+            told: 0,
             steps: 0,
             tokens: 0,
             doing: String::new(),
@@ -202,6 +213,7 @@ impl TextView {
     pub fn delta(&mut self, step: u64, attempt: u32, delta: &Delta) {
         match delta {
             Delta::Text(text) if !self.choice.hold_answer => {
+                self.showed();
                 if let Some(show) = self.answer.piece(step, attempt, text) {
                     self.show(show);
                 }
@@ -241,6 +253,7 @@ impl TextView {
     /// A record was committed.
     pub fn record(&mut self, record: &Record) {
         let style = self.screen.style;
+        self.showed();
         self.account.fold(record);
         let follows = match &record.event {
             Event::TurnEnded(ended) if matches!(ended.reason, EndReason::Failed { .. }) => {
@@ -479,9 +492,28 @@ impl TextView {
         self.screen.prompt(&choices);
     }
 
-    /// The progress line, on a terminal.
+    fn showed(&mut self) {
+        self.quiet_since = Instant::now();
+        self.told = 0;
+    }
+
+    /// True when what goes on may be shown now.
+    pub fn ticks(&self) -> bool {
+        if self.choice.progress { self.screen.shows_progress() } else { !self.screen.is_line_open() }
+    }
+
+    /// Shows what goes on.
     pub fn tick(&mut self) {
-        if self.choice.quiet || !self.choice.progress || self.doing.is_empty() {
+        if self.choice.quiet || self.doing.is_empty() {
+            return;
+        }
+        if !self.choice.progress {
+            let quiet = self.quiet_since.elapsed();
+            if quiet >= quiet_until(self.told) {
+                self.told += 1;
+                let note = self.screen.style.dim(&format!("· {} · {}", elapsed(quiet), self.doing));
+                self.warn(&note);
+            }
             return;
         }
         let line = format!(

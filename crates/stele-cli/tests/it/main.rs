@@ -24,4 +24,5 @@ mod signals;
 mod structure;
 mod support;
 mod terminal;
+mod typing;
 mod undo;

@@ -8,6 +8,7 @@ use std::process::{Child, Command};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{InputModes, LocalModes};
 use serde_json::json;
 use stele_testkit::{Behaviour, Cut, Fault, FaultKind, Say, Script};
 
@@ -20,6 +21,8 @@ pub struct Terminal {
     seen: String,
     /// How much of it was waited for already.
     known: usize,
+    /// How keys were treated before the program began.
+    pub modes: (InputModes, LocalModes),
 }
 
 /// Longest wait for something to be shown; only a defect waits so long.
@@ -35,6 +38,7 @@ impl Terminal {
         grantpt(&screen).unwrap();
         unlockpt(&screen).unwrap();
         resize(&screen, columns);
+        let modes = modes(&screen);
         let name = ptsname(&screen, Vec::new()).unwrap();
         let side = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         let child = command
@@ -46,7 +50,7 @@ impl Terminal {
             .unwrap();
         // The command's own copies of the terminal's side would keep it open.
         drop(command);
-        Self { child, screen: screen.into(), seen: String::new(), known: 0 }
+        Self { child, screen: screen.into(), seen: String::new(), known: 0, modes }
     }
 
     /// Reads until this is there, after what was waited for before.
@@ -78,8 +82,22 @@ impl Terminal {
     }
 
     pub fn type_line(&mut self, line: &str) {
-        self.screen.write_all(line.as_bytes()).unwrap();
-        self.screen.write_all(b"\n").unwrap();
+        self.type_keys(&format!("{line}\n"));
+    }
+
+    /// Hands over keys as they are, all at once.
+    pub fn type_keys(&mut self, keys: &str) {
+        self.screen.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Pastes as a terminal does that was asked to mark it.
+    pub fn paste(&mut self, text: &str) {
+        self.type_keys(&format!("\u{1b}[200~{}\u{1b}[201~", text.replace('\n', "\r")));
+    }
+
+    /// The terminal itself, to look at it when the program is gone.
+    pub fn screen(&self) -> File {
+        self.screen.try_clone().unwrap()
     }
 
     pub fn interrupt(&self) {
@@ -96,6 +114,12 @@ impl Terminal {
         let code = self.child.wait().unwrap().code().unwrap_or(-1);
         (code, std::mem::take(&mut self.seen))
     }
+}
+
+/// How a terminal treats keys now.
+pub fn modes(screen: impl std::os::fd::AsFd) -> (InputModes, LocalModes) {
+    let now = rustix::termios::tcgetattr(screen).unwrap();
+    (now.input_modes, now.local_modes)
 }
 
 /// Gives a terminal so many columns.

@@ -1,0 +1,245 @@
+//! What is typed and pasted at a terminal: what it may do, and what it may not.
+
+use std::time::Duration;
+
+use serde_json::json;
+use stele_testkit::{Behaviour, Cut, Fault, FaultKind, ParsedRequest, Received, Say, Script};
+
+use crate::support::{Place, server};
+use crate::terminal::{Terminal, modes};
+
+/// A call that asks, after which nothing is left; the first answer waits to be released.
+fn makes_a_file_late() -> Behaviour {
+    Behaviour::from(Script::new([Say::call("bash", &json!({"command": "touch made"})), Say::text("All done.")]))
+        .fault(Fault::at(0, 1..=1, FaultKind::Stall { at: Cut::Start }))
+}
+
+const WAIT: Duration = Duration::from_secs(20);
+
+fn texts(request: &Received) -> String {
+    request.json()["messages"].to_string()
+}
+
+#[test]
+fn what_was_typed_before_a_question_does_not_answer_it() {
+    let place = Place::new();
+    let server = server(makes_a_file_late());
+    let mut terminal = Terminal::start(place.with(&server, ["run", "make it"]));
+    server.wait_for(1, WAIT).unwrap();
+    terminal.type_line("y");
+    terminal.wait_for("y\r\n");
+    server.release();
+    terminal.wait_for("[n]o");
+    terminal.type_line("n");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    assert!(seen.contains("refused by you") && !place.folder().join("made").exists(), "{seen}");
+}
+
+#[test]
+fn at_the_line_interface_an_early_line_steers_and_half_a_line_is_given_back() {
+    let place = Place::new();
+    let server = server(makes_a_file_late());
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.type_line("make it");
+    server.wait_for(1, WAIT).unwrap();
+    terminal.type_line("y");
+    terminal.wait_for("at its next step");
+    terminal.type_keys("yes and");
+    terminal.wait_for("yes and");
+    server.release();
+    terminal.wait_for("not taken: yes and)");
+    terminal.wait_for("[n]o");
+    assert!(!place.folder().join("made").exists());
+    terminal.type_line("n");
+    terminal.wait_for("refused by you");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end().0, 0);
+    assert!(!place.folder().join("made").exists());
+}
+
+#[test]
+fn a_paste_at_a_question_is_no_answer() {
+    let place = Place::new();
+    let server = server(Script::new([Say::call("bash", &json!({"command": "touch made"})), Say::text("All done.")]));
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.type_line("make it");
+    terminal.wait_for("[n]o");
+    terminal.paste("notes for you:\ny\na\n");
+    terminal.type_line("");
+    terminal.wait_for("type the answer");
+    terminal.wait_for("[n]o");
+    terminal.paste("y");
+    terminal.type_line("");
+    terminal.wait_for("type the answer");
+    terminal.wait_for("[n]o");
+    // From a terminal that does not say what is pasted.
+    terminal.type_keys("notes for you:\ny\nmore\n");
+    terminal.wait_for("type the answer");
+    terminal.wait_for("[n]o");
+    terminal.type_line("/mode full");
+    terminal.wait_for("once the question is answered");
+    terminal.wait_for("[n]o");
+    terminal.type_line("n");
+    terminal.wait_for("All done.");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    assert!(!place.folder().join("made").exists() && server.requests().len() == 2, "{seen}");
+}
+
+#[test]
+fn a_paste_is_one_message_as_it_stands_and_never_a_command() {
+    let place = Place::new();
+    let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("I see.").into()));
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("\u{1b}[?2004h");
+    terminal.wait_for("> ");
+    let text = "fix this error:\n\nTraceback:\n/mode full\n  File \"x\"\n\tbye\n";
+    terminal.paste(text);
+    terminal.type_line("");
+    terminal.wait_for("I see.");
+    terminal.wait_for("> ");
+    terminal.paste("/mode full");
+    terminal.type_line("");
+    terminal.wait_for("I see.");
+    terminal.wait_for("> ");
+    terminal.type_keys("notes:\n/mode full\nmore\n");
+    terminal.wait_for("I see.");
+    terminal.wait_for("> ");
+    terminal.type_line("/mode");
+    terminal.wait_for("mode ask");
+    terminal.type_line("/quit");
+    let (code, seen) = terminal.end();
+    assert!(code == 0 && seen.contains("\u{1b}[?2004l"), "{seen}");
+    let sent = server.requests();
+    assert_eq!(sent.len(), 3, "{seen}");
+    for (request, text) in sent.iter().zip([text, "/mode full", "notes:\n/mode full\nmore"]) {
+        assert!(texts(request).contains(&json!(text).to_string()), "{text:?}: {}", texts(request));
+    }
+    place.assert_clean();
+}
+
+#[test]
+fn a_command_that_waits_says_so_and_one_that_is_pasted_is_text() {
+    let place = Place::new();
+    let server = server(
+        Behaviour::from(Script::new([Say::call("glob", &json!({"pattern": "*"})), Say::text("I heard you.")]))
+            .fault(Fault::at(0, 1..=1, FaultKind::Stall { at: Cut::Start })),
+    );
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.type_line("look");
+    server.wait_for(1, WAIT).unwrap();
+    terminal.paste("a log:\n/mode full\n");
+    terminal.type_line("");
+    terminal.wait_for("at its next step");
+    terminal.type_line("/mode edit");
+    terminal.wait_for("/mode edit waits: it is done when this turn is over");
+    server.release();
+    terminal.wait_for("I heard you.");
+    terminal.wait_for("> /mode edit");
+    terminal.wait_for("mode edit");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end().0, 0);
+    assert!(texts(&server.requests()[1]).contains(r"a log:\n/mode full\n"));
+}
+
+#[test]
+fn keys_without_a_character_reach_nobody() {
+    let place = Place::new();
+    let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("I see.").into()));
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.type_line("\u{1b}[A");
+    terminal.wait_for("nothing was sent");
+    terminal.wait_for("> ");
+    assert!(server.requests().is_empty());
+    terminal.type_line("he\u{1b}[Dll\u{c}x\u{7f}o");
+    terminal.wait_for("I see.");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    let (code, seen) = terminal.end();
+    assert!(code == 0 && !seen.contains("\u{1b}[A") && !seen.contains("^["), "{seen}");
+    assert!(texts(&server.requests()[0]).contains("\"hello\""), "{}", texts(&server.requests()[0]));
+}
+
+#[test]
+fn half_a_line_is_cleared_and_never_sent() {
+    let place = Place::new();
+    let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("I see.").into()));
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.type_keys("half");
+    terminal.wait_for("half");
+    terminal.interrupt();
+    terminal.wait_for("\r\n");
+    terminal.wait_for("> ");
+    terminal.type_keys("other\u{4}\u{4}");
+    terminal.wait_for("other");
+    terminal.type_line("\u{15}exit");
+    terminal.wait_for("/quit, or Ctrl-D, leaves");
+    terminal.type_line("/modle");
+    terminal.wait_for("did you mean /model?");
+    assert!(server.requests().is_empty());
+    terminal.type_line("/tmp/a.txt is broken");
+    terminal.wait_for("I see.");
+    terminal.wait_for("> ");
+    terminal.type_line("//mode is a word");
+    terminal.wait_for("I see.");
+    terminal.wait_for("> ");
+    terminal.interrupt();
+    assert_eq!(terminal.end().0, 0);
+    let sent = server.requests();
+    assert_eq!(sent.len(), 2);
+    assert!(texts(&sent[0]).contains("\"/tmp/a.txt is broken\"") && texts(&sent[1]).contains("\"/mode is a word\""));
+}
+
+#[test]
+fn the_terminal_is_left_as_it_was() {
+    use rustix::process::Signal;
+
+    for signal in [None, Some(Signal::TERM), Some(Signal::HUP)] {
+        let place = Place::new();
+        let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("I see.").into()));
+        let mut terminal = Terminal::start(place.with(&server, []));
+        let (before, screen) = (terminal.modes, terminal.screen());
+        terminal.wait_for("> ");
+        assert_ne!(modes(&screen), before);
+        match signal {
+            Some(signal) => terminal.signal(signal),
+            None => terminal.type_line("/quit"),
+        }
+        terminal.wait_for("\u{1b}[?2004l");
+        terminal.end();
+        assert_eq!(modes(&screen), before, "{signal:?}");
+    }
+}
+
+#[test]
+fn a_model_that_takes_its_time_is_waited_for_in_words() {
+    let place = Place::new();
+    let server = server(makes_a_file_late());
+    let mut terminal = Terminal::start(place.with(&server, ["make it"]));
+    terminal.wait_for("> \u{1b}[0mmake it");
+    terminal.wait_for("waiting for the model");
+    server.release();
+    terminal.wait_for("[n]o");
+    terminal.type_line("n");
+    terminal.wait_for("All done.");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end().0, 0);
+
+    let mut terminal = Terminal::start(place.with(&server, ["-c"]));
+    terminal.wait_for("began with: make it");
+    terminal.wait_for("last answer: All done.");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end().0, 0);
+}
