@@ -29,9 +29,9 @@ use crate::tally::Tally;
 
 const HELP: &str = "\
 Type what is to be done; Enter sends it. While the agent works, what you type
-reaches it at its next step. Ctrl-C stops the turn, twice leaves at once; at the
-prompt it clears the line. At an empty prompt Ctrl-C and Ctrl-D leave. A paste is
-one message, whatever is in it: never a command, never an answer.
+reaches it at its next step. Ctrl-C stops the turn, twice leaves at once; at
+the prompt it clears the line. At an empty prompt Ctrl-C and Ctrl-D leave.
+A paste is one message: nothing in it is a command, or a yes to a call.
   /model [NAME]   the model in use, or another: a model, a route, ROUTE/MODEL
   /mode [NAME]    what needs no question: ask, edit, full
   /cost           what this session came to
