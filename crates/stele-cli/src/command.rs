@@ -2,6 +2,21 @@
 
 use crate::nearest;
 
+/// What `/help` says.
+pub const HELP: &str = "\
+Type what is to be done; Enter sends it. While the agent works, what you type
+reaches it at its next step. Ctrl-C stops the turn, twice leaves at once; at
+the prompt it clears the line. At an empty prompt Ctrl-C and Ctrl-D leave.
+A paste is one message: nothing in it is a command, or a yes to a call.
+  /model [NAME]   the model in use, or another: a model, a route, ROUTE/MODEL
+  /mode [NAME]    what needs no question: ask, edit, full
+  /cost           what this session came to
+  /cache          how the provider's prompt cache was used
+  /undo  /redo    take the last turn back, or do it again: files, conversation
+  /changes        what each turn changed
+  /resume [ID]    the latest sessions here, or one of them (ID --move: here)
+  /help  /quit";
+
 /// Their names, as `/help` lists them.
 const NAMES: [&str; 12] =
     ["help", "quit", "exit", "q", "model", "mode", "cost", "cache", "undo", "redo", "changes", "resume"];
@@ -34,6 +49,12 @@ pub fn unknown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::WIDTH;
+
+    #[test]
+    fn the_help_fits() {
+        assert!(HELP.lines().count() <= 24 && HELP.lines().all(|line| line.chars().count() <= WIDTH), "{HELP}");
+    }
 
     #[test]
     fn a_path_is_no_command() {

@@ -27,20 +27,6 @@ use crate::sessions::{self, Asker, Move, Wanted, Which, shell_word};
 use crate::setup::{self, Setup};
 use crate::tally::Tally;
 
-const HELP: &str = "\
-Type what is to be done; Enter sends it. While the agent works, what you type
-reaches it at its next step. Ctrl-C stops the turn, twice leaves at once; at
-the prompt it clears the line. At an empty prompt Ctrl-C and Ctrl-D leave.
-A paste is one message: nothing in it is a command, or a yes to a call.
-  /model [NAME]   the model in use, or another: a model, a route, ROUTE/MODEL
-  /mode [NAME]    what needs no question: ask, edit, full
-  /cost           what this session came to
-  /cache          how the provider's prompt cache was used
-  /undo  /redo    take the last turn back, or do it again: files, conversation
-  /changes        what each turn changed
-  /resume [ID]    the latest sessions here, or one of them (ID --move: here)
-  /help  /quit";
-
 /// Characters of what a session began with, and of its last answer.
 const RECALLED: usize = 300;
 
@@ -341,7 +327,7 @@ impl Line<'_> {
     async fn command(&mut self, command: &str) -> Result<Next> {
         let Some((name, argument)) = command::named(command) else { return Ok(Next::Stay) };
         match (name, argument) {
-            ("help", _) => self.say(HELP),
+            ("help", _) => self.say(command::HELP),
             ("quit" | "exit" | "q", _) => return Ok(Next::Leave),
             ("model", argument) => self.model(argument).await?,
             ("mode", argument) => self.mode(argument)?,
@@ -522,14 +508,4 @@ impl Line<'_> {
 /// True for a model that some route names.
 fn agent_has(agent: &Agent, model: &str) -> bool {
     agent.routes().iter().any(|route| route.model == model)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_help_fits() {
-        assert!(HELP.lines().count() <= 24 && HELP.lines().all(|line| line.chars().count() <= WIDTH), "{HELP}");
-    }
 }

@@ -6,6 +6,7 @@ pub mod diff;
 pub mod inert;
 pub mod json;
 pub mod money;
+pub mod quiet;
 pub mod requests;
 pub mod screen;
 pub mod style;

@@ -16,6 +16,7 @@ use super::answer::{Answer, Show};
 use super::card;
 use super::inert::{inert, one_line, shorten};
 use super::money::{elapsed, short};
+use super::quiet::Quiet;
 use super::screen::Screen;
 use crate::approve;
 use crate::drive::OUTPUT_CLOSED;
@@ -31,11 +32,6 @@ pub struct Choice {
     pub hold_answer: bool,
     /// What goes on while nothing else is written is shown in one line that changes, or else in notes.
     pub progress: bool,
-}
-
-/// How long nothing was shown when it is told what goes on, after so many times: it is told less and less often.
-fn quiet_until(told: u32) -> Duration {
-    Duration::from_secs(3 << (2 * told).min(8))
 }
 
 /// The view.
@@ -59,10 +55,7 @@ pub struct TextView {
     /// A failed request whose note waits for what follows: the end of the turn says it itself.
     failure: Option<String>,
     began: Instant,
-    /// When something was shown last.
-    quiet_since: Instant,
-    /// Notes of what goes on since then.
-    told: u32,
+    quiet: Quiet,
     steps: u64,
     tokens: u64,
     doing: String,
@@ -98,8 +91,7 @@ impl TextView {
             account: Account::default(),
             failure: None,
             began: Instant::now(),
-            quiet_since: Instant::now(),
-            told: 0,
+            quiet: Quiet::default(),
             steps: 0,
             tokens: 0,
             doing: String::new(),
@@ -213,7 +205,7 @@ impl TextView {
     pub fn delta(&mut self, step: u64, attempt: u32, delta: &Delta) {
         match delta {
             Delta::Text(text) if !self.choice.hold_answer => {
-                self.showed();
+                self.quiet.broken();
                 if let Some(show) = self.answer.piece(step, attempt, text) {
                     self.show(show);
                 }
@@ -253,7 +245,7 @@ impl TextView {
     /// A record was committed.
     pub fn record(&mut self, record: &Record) {
         let style = self.screen.style;
-        self.showed();
+        self.quiet.broken();
         self.account.fold(record);
         let follows = match &record.event {
             Event::TurnEnded(ended) if matches!(ended.reason, EndReason::Failed { .. }) => {
@@ -492,11 +484,6 @@ impl TextView {
         self.screen.prompt(&choices);
     }
 
-    fn showed(&mut self) {
-        self.quiet_since = Instant::now();
-        self.told = 0;
-    }
-
     /// True when what goes on may be shown now.
     pub fn ticks(&self) -> bool {
         if self.choice.progress { self.screen.shows_progress() } else { !self.screen.is_line_open() }
@@ -508,10 +495,8 @@ impl TextView {
             return;
         }
         if !self.choice.progress {
-            let quiet = self.quiet_since.elapsed();
-            if quiet >= quiet_until(self.told) {
-                self.told += 1;
-                let note = self.screen.style.dim(&format!("· {} · {}", elapsed(quiet), self.doing));
+            if let Some(time) = self.quiet.is_long() {
+                let note = self.screen.style.dim(&format!("· {} · {}", elapsed(time), self.doing));
                 self.warn(&note);
             }
             return;
