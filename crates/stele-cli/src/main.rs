@@ -15,6 +15,7 @@ mod keyboard;
 mod nearest;
 mod output;
 mod person;
+mod piped;
 mod prompt;
 mod render;
 mod schema;

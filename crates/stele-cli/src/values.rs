@@ -2,7 +2,33 @@
 
 use std::time::Duration;
 
-use stele_core::Micros;
+use stele_core::{Hash, Micros, Seq};
+
+/// The head of a session as it was noted elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotedHead {
+    /// Its position, where that was noted too.
+    pub seq: Option<Seq>,
+    pub hash: Hash,
+}
+
+/// Reads a head as it is printed, `head 101 HASH`, or its end.
+///
+/// # Errors
+/// The text is no such head.
+pub fn noted_head(text: &str) -> Result<NotedHead, String> {
+    let shape =
+        |problem: String| format!("{problem}; expected a head as it is printed, \"101 HASH\", or the hash alone");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = words.strip_prefix(&["head"]).unwrap_or(&words);
+    let (seq, hash) = match words {
+        [hash] => (None, hash),
+        [seq, hash] => (Some(seq), hash),
+        _ => return Err(shape(format!("got {} words", words.len()))),
+    };
+    let seq = seq.map(|seq| seq.parse().map(Seq).map_err(|_| shape(format!("{seq:?} is no number of a record"))));
+    Ok(NotedHead { seq: seq.transpose()?, hash: hash.parse().map_err(shape)? })
+}
 
 /// Reads `500ms`, `90s`, `5m`, `2h`.
 ///
@@ -57,6 +83,22 @@ pub fn steps(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_head_is_taken_as_it_is_printed() {
+        let hash = Hash::of(b"x");
+        for (text, seq) in [
+            (format!("{hash}"), None),
+            (format!("101 {hash}"), Some(Seq(101))),
+            (format!(" head     101 {hash}\n"), Some(Seq(101))),
+            (format!("head {hash}"), None),
+        ] {
+            assert_eq!(noted_head(&text), Ok(NotedHead { seq, hash }), "{text}");
+        }
+        for text in ["", "head", "head 1", &format!("x {hash}"), &format!("1 2 {hash}"), "0123"] {
+            assert!(noted_head(text).unwrap_err().contains("101 HASH"), "{text}");
+        }
+    }
 
     #[test]
     fn lengths_of_time() {

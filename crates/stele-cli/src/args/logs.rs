@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use stele_core::Hash;
 
-use crate::values;
+use crate::values::{self, NotedHead};
 
 #[derive(Debug, Subcommand)]
 pub enum SessionsCommand {
@@ -86,9 +85,9 @@ pub struct VerifyArgs {
     /// Every session
     #[arg(long)]
     pub all: bool,
-    /// The hash of the head as it was noted elsewhere
-    #[arg(long, value_name = "HASH", conflicts_with = "all")]
-    pub expect: Option<Hash>,
+    /// The head as it was noted elsewhere, now or earlier: "101 HASH", or the hash alone
+    #[arg(long, value_name = "HEAD", conflicts_with = "all", value_parser = values::noted_head)]
+    pub expect: Option<NotedHead>,
     /// One JSON line a session
     #[arg(long)]
     pub json: bool,

@@ -9,7 +9,7 @@ use super::SessionArgs;
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct RunArgs {
-    /// What to do; `-` reads it from standard input
+    /// What to do; `-` reads it from standard input. What is piped in beside it is put behind it
     pub prompt: Option<OsString>,
 
     #[command(flatten)]

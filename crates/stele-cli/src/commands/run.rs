@@ -16,6 +16,7 @@ use crate::drive::{self, Conversation, Ending, Front};
 use crate::error::{CommandError, ErrorJson, Kind, Result};
 use crate::output::{JsonView, Look, View};
 use crate::person::{Pending, Person, Question, Typing};
+use crate::piped;
 use crate::prompt::{self, Prompts};
 use crate::render::json::{HeadJson, LimitJson, RunResult, Status};
 use crate::render::summary;
@@ -70,7 +71,9 @@ pub fn main(environment: Environment, global: &Global, args: RunArgs) -> Result<
 
 fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8> {
     let goes_on = args.session.continue_latest || args.session.resume.is_some();
-    let prompts = prompt::find(args.prompt.as_deref(), args.input_format, goes_on)?;
+    let argument = args.prompt.as_deref();
+    let style = environment.look(global.color).stderr();
+    let prompts = piped::appended(prompt::find(argument, args.input_format, goes_on)?, argument, style)?;
     let schema = args.output_schema.as_deref().map(Schema::read).transpose()?;
     let setup = Setup::new(environment, global, &args.session)?;
     let routes = setup.routes()?;

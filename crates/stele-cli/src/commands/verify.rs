@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use stele_agent::{RequestCheck, Verification};
-use stele_core::{Hash, SessionId};
+use stele_core::{Seq, SessionId};
 use stele_store::{Filter, Store};
 
 use crate::args::VerifyArgs;
@@ -13,6 +13,7 @@ use crate::render::json;
 use crate::render::money::{count, plural};
 use crate::render::style::Style;
 use crate::setup::Setup;
+use crate::values::NotedHead;
 
 /// The code of damage, which is what this command is there to name.
 const CORRUPT: &str = "log.corrupt";
@@ -28,15 +29,36 @@ struct Report {
     request_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<json::HeadJson>,
+    /// Where the noted head lies on the chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noted: Option<Noted>,
     damage: Vec<String>,
     /// What could not be compared; no damage.
     notes: Vec<String>,
 }
 
+/// A head that was noted elsewhere.
+#[derive(Debug, Serialize)]
+struct Noted {
+    seq: Seq,
+    /// Records that came after it.
+    since: u64,
+}
+
 impl Report {
     /// Of what could not be read so far that records could be counted.
     fn damaged(session: Option<SessionId>, damage: Vec<String>) -> Self {
-        Self { session, clean: false, records: 0, requests: 0, request_bytes: 0, head: None, damage, notes: Vec::new() }
+        Self {
+            session,
+            clean: false,
+            records: 0,
+            requests: 0,
+            request_bytes: 0,
+            head: None,
+            noted: None,
+            damage,
+            notes: Vec::new(),
+        }
     }
 }
 
@@ -115,7 +137,7 @@ fn bare(message: &str) -> String {
     message.replace("log.corrupt: ", "").replace("; `stele verify --all` names everything that is damaged", "")
 }
 
-fn check(store: &Store, id: &SessionId, expect: Option<&Hash>) -> Result<Report> {
+fn check(store: &Store, id: &SessionId, expect: Option<&NotedHead>) -> Result<Report> {
     let read = stele_agent::verify(store, id).and_then(|found| Ok((found, store.session(id)?.head)));
     let (verification, head) = match read {
         Ok(read) => read,
@@ -125,11 +147,16 @@ fn check(store: &Store, id: &SessionId, expect: Option<&Hash>) -> Result<Report>
         Err(error) => return Err(error.into()),
     };
     let mut damage = damage(&verification);
-    if let Some(expect) = expect.filter(|expect| **expect != head.hash) {
-        damage.push(format!(
-            "the head is {}, not {expect} as expected: records were changed, added or removed",
-            head.hash
-        ));
+    let mut noted = None;
+    if let Some(expect) = expect {
+        noted = find(store, id, expect, head.seq)?;
+        if noted.is_none() {
+            let at = expect.seq.map(|seq| format!(" {seq}")).unwrap_or_default();
+            damage.push(format!(
+                "no record{at} has the noted hash {}, and the head is {} {}: records were changed or removed",
+                expect.hash, head.seq, head.hash
+            ));
+        }
     }
     Ok(Report {
         session: Some(id.clone()),
@@ -138,9 +165,20 @@ fn check(store: &Store, id: &SessionId, expect: Option<&Hash>) -> Result<Report>
         requests: verification.requests,
         request_bytes: verification.request_bytes,
         head: Some(json::HeadJson { seq: head.seq.0, hash: head.hash.to_string() }),
+        noted,
         damage,
         notes: notes(&verification),
     })
+}
+
+/// Where a noted head lies: a session that went on still has it. What cannot be read is named as damage elsewhere.
+fn find(store: &Store, id: &SessionId, noted: &NotedHead, head: Seq) -> Result<Option<Noted>> {
+    let found = store
+        .read(id, noted.seq.unwrap_or_default())?
+        .map_while(std::result::Result::ok)
+        .take_while(|stored| noted.seq.is_none_or(|seq| seq == stored.seq))
+        .find(|stored| stored.hash == noted.hash);
+    Ok(found.map(|stored| Noted { seq: stored.seq, since: head.0.saturating_sub(stored.seq.0) }))
 }
 
 /// One sentence for each thing that is damaged.
@@ -183,6 +221,9 @@ fn describe(report: &Report, style: Style) -> String {
             count(report.request_bytes)
         ));
         lines.push(style.dim(&format!("  head {} {}", head.seq, head.hash)));
+    }
+    if let Some(noted) = &report.noted {
+        lines.push(format!("  the noted head is record {}, {} since", noted.seq, plural(noted.since, "record")));
     }
     lines.extend(report.damage.iter().map(|damage| format!("  {} {}", style.red("✗"), one_line(damage))));
     lines.extend(report.notes.iter().map(|note| format!("  {} {}", style.yellow("!"), one_line(note))));

@@ -48,17 +48,41 @@ fn search_finds_what_was_said() {
 }
 
 #[test]
-fn verify_names_a_changed_record_and_a_head_that_is_not_the_noted_one() {
+fn a_noted_head_is_known_again_also_when_the_session_went_on() {
     let place = worked();
     let id = place.sessions().remove(0);
     let clean = Done::of(place.stele(["verify", "--json", &id]));
     let head = clean.lines()[0]["head"]["hash"].as_str().unwrap().to_owned();
     assert_eq!(clean.lines()[0]["requests"], 2);
-    let expected = Done::of(place.stele(["verify", &id, "--expect", &head]));
-    assert_eq!(expected.code, 0, "{expected:?}");
-    let other = Done::of(place.stele(["verify", &id, "--expect", &"0".repeat(64)]));
-    assert_eq!(other.code, 1);
-    assert!(other.out.contains("DAMAGED"), "{other:?}");
+    let seq = clean.lines()[0]["head"]["seq"].as_u64().unwrap();
+    let verify = |expect: &str, json: bool| {
+        let json = json.then_some("--json");
+        Done::of(place.stele(["verify", &id, "--expect", expect].into_iter().chain(json)))
+    };
+    let expected = verify(&head, false);
+    assert!(expected.code == 0 && expected.out.contains(&format!("record {seq}, 0 records since")), "{expected:?}");
+
+    let server = server(Script::new([Say::text("Once more."), Say::text("And again.")]));
+    let done = Done::of(place.with(&server, ["run", "--continue", "again"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    let printed = done.err.lines().find(|line| line.starts_with("head ")).unwrap().to_owned();
+    let done = Done::of(place.with(&server, ["run", "--continue", "again"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert_eq!(verify(&printed, false).code, 0, "as it is printed: {printed}");
+    for expect in [head.clone(), format!("{seq} {head}")] {
+        let earlier = verify(&expect, true);
+        let report = &earlier.lines()[0];
+        let since = report["head"]["seq"].as_u64().unwrap() - seq;
+        assert_eq!((earlier.code, &report["clean"]), (0, &json!(true)), "{earlier:?}");
+        assert_eq!(report["noted"], json!({"seq": seq, "since": since}));
+    }
+
+    for other in ["0".repeat(64), format!("{} {head}", seq + 1), format!("999 {head}")] {
+        let other = verify(&other, false);
+        assert!(other.code == 1 && other.out.contains("DAMAGED"), "{other:?}");
+    }
+    let words = verify("one two three", false);
+    assert!(words.code == 2 && words.err.contains("101 HASH"), "{words:?}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! One prompt in, an answer out: on each wire, from each place a prompt comes from.
 
+use std::process::Stdio;
+
 use serde_json::json;
 use stele_core::Wire;
 use stele_testkit::{Cut, Fault, FaultKind, Say, Script};
@@ -59,6 +61,49 @@ fn a_prompt_comes_from_standard_input() {
         assert_eq!((done.code, done.out.as_str()), (0, "Hello.\n"), "{done:?}");
         assert!(String::from_utf8_lossy(&server.requests()[0].body).contains("say héllo"));
     }
+}
+
+#[test]
+fn what_is_piped_in_beside_a_prompt_stands_behind_it() {
+    for (arguments, input, expect) in [
+        (&["run", "explain this"][..], "context\n", "explain this\n\nStandard input:\n\n```\ncontext\n```"),
+        (&["run", "explain this"], "", "explain this"),
+        (&["run", "-"], "context\n", "context\n"),
+    ] {
+        let place = Place::new();
+        let server = server(Say::text("Hello."));
+        let done = Done::fed(place.with(&server, arguments.iter().copied()), input);
+        assert_eq!((done.code, done.out.as_str()), (0, "Hello.\n"), "{done:?}");
+        let shown = Done::of(place.stele(["sessions", "show", "--json", &place.sessions()[0]]));
+        assert!(shown.out.contains(&json!(expect).to_string()), "{shown:?}");
+        assert!(server.requests()[0].json().to_string().contains(&json!(expect).to_string()), "{expect}");
+    }
+}
+
+#[test]
+fn what_is_piped_in_is_text_and_no_longer_than_a_prompt() {
+    let place = Place::new();
+    let server = server(Say::text("Hello."));
+    let long = vec![b'x'; 1024 * 1024];
+    for (input, code) in
+        [(&b"a\0"[..], "usage.not_text"), (b"\xff", "usage.not_utf8"), (&long[..], "usage.prompt_too_long")]
+    {
+        let done = Done::fed(place.with(&server, ["run", "--json", "explain this"]), input);
+        assert_eq!((done.code, &done.result()["error"]["code"]), (2, &json!(code)), "{done:?}");
+    }
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_to_holds_no_run_up() {
+    let place = Place::new();
+    let server = server(Say::text("Hello."));
+    let mut child = place.with(&server, ["run", "explain this"]).stdin(Stdio::piped()).spawn().unwrap();
+    let open = child.stdin.take();
+    let done = Done::wait(child);
+    drop(open);
+    assert_eq!((done.code, done.out.as_str()), (0, "Hello.\n"), "{done:?}");
+    assert!(done.err.contains("run.stdin_silent"), "{done:?}");
 }
 
 #[test]
