@@ -203,6 +203,7 @@ impl<'a> Grower<'a> {
             by: By(if changes { "mode:full" } else { "builtin:read-only" }.to_owned()),
             reason: None,
             always: None,
+            settled_by: None,
             effects: if changes { Effects::Local } else { Effects::None },
             parallel: !changes && name != "todo",
         })

@@ -134,9 +134,9 @@ pub fn latest(store: &Store, folder: &Path, asker: Asker) -> Result<SessionId> {
         let folder = (!gone).then_some(row.cwd.as_str());
         let command = one_line(&asker.command(folder, "--resume", &row.id));
         error = error.hint(match (gone, goes_on) {
-            (false, true) => format!("{command}  {title}"),
-            (true, _) => format!("{command}  {title}  (was in {})", one_line(&row.cwd)),
-            (false, false) => format!("{command}  {title}  (in {})", one_line(&row.cwd)),
+            (false, true) => format!("{command}  # {title}"),
+            (true, _) => format!("{command}  # {title}  (was in {})", one_line(&row.cwd)),
+            (false, false) => format!("{command}  # {title}  (in {})", one_line(&row.cwd)),
         });
     }
     Err(error)

@@ -42,6 +42,13 @@ impl Environment {
         Self { variables, text }
     }
 
+    /// The same with one variable set to a path.
+    pub fn with(mut self, name: &str, value: &Path) -> Self {
+        self.variables.retain(|(other, _)| other != name);
+        self.variables.push((name.into(), value.into()));
+        Self::new(self.variables)
+    }
+
     /// A variable that is set, not empty, and text.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.text.get(name).map(String::as_str).filter(|value| !value.is_empty())
@@ -112,7 +119,7 @@ impl Setup {
     pub fn logs(&self) -> Result<Store> {
         self.inspect()?.ok_or_else(|| {
             let message = format!("there is no session yet in {}", self.config.data.display());
-            CommandError::usage("log.none", message).hint("stele run \"…\", or stele demo, makes the first one")
+            CommandError::usage("log.none", message).hint("stele run \"…\" makes the first one")
         })
     }
 

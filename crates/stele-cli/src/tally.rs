@@ -8,6 +8,8 @@ use stele_core::{
     Reuse, State, Text, ToolGated, ToolResult,
 };
 
+use crate::sessions::shell_word;
+
 /// What became of a file over a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChangedFile {
@@ -52,8 +54,6 @@ pub struct Tally {
     /// Where the run began, by the driver's clock.
     pub started: Option<Millis>,
     pub ended: Option<Millis>,
-    /// Unknown until it is set.
-    mode: Option<Mode>,
     calls: BTreeMap<CallId, (String, Option<ToolGated>)>,
     /// What the call that runs changed: its result follows and counts the lines.
     changing: Vec<FileChange>,
@@ -64,7 +64,7 @@ pub struct Tally {
 impl Tally {
     /// A fold that begins where a session stands.
     pub fn beginning_at(state: &State) -> Self {
-        let mut tally = Self { account: state.account_from_here(), mode: Some(state.mode()), ..Self::default() };
+        let mut tally = Self { account: state.account_from_here(), ..Self::default() };
         // A resumed turn has calls that were gated before.
         for call in state.step().iter().flat_map(|step| &step.calls) {
             if let Some(record) = state.call(call.call) {
@@ -94,7 +94,6 @@ impl Tally {
         self.account.fold(record);
         self.local_reuse.fold(&record.event);
         match &record.event {
-            Event::ModeSet(set) => self.mode = Some(set.mode),
             Event::StepStarted(_) => self.steps += 1,
             Event::RequestSent(_) => self.attempts += 1,
             Event::AssistantMessage(message) => {
@@ -133,7 +132,7 @@ impl Tally {
             tool: tool.clone(),
             by: gate.map(|gate| gate.by.0.clone()).unwrap_or_default(),
             reason: gate.and_then(|gate| gate.reason.clone()),
-            allow_with: gate.and_then(|gate| allow_with(gate, self.mode)),
+            allow_with: gate.and_then(allow_with),
         });
     }
 
@@ -177,15 +176,13 @@ impl Tally {
     }
 }
 
-/// What the command line would have to say so that a call is not refused. `None` where no flag helps: the
-/// call was only repeated, or `full` asks as well, since a deny might cover what cannot be read for certain.
-pub fn allow_with(gate: &ToolGated, mode: Option<Mode>) -> Option<String> {
-    if gate.by.0 == "limit:repeats" {
-        return None;
-    }
-    match &gate.always {
-        Some(rule) => Some(format!("--allow '{}'", rule.replace('\'', "'\\''"))),
-        None => (mode != Some(Mode::Full)).then(|| "--mode full".to_owned()),
+/// What the command line would have to say so that a call is not refused: no more than is needed. `None` where no flag
+/// helps: the call was only repeated, or `full` asks as well, since a deny might cover what cannot be read for certain.
+pub fn allow_with(gate: &ToolGated) -> Option<String> {
+    match (gate.settled_by, &gate.always) {
+        (Some(mode), None) | (Some(mode @ Mode::Edit), Some(_)) => Some(format!("--mode {mode}")),
+        (_, Some(rule)) => Some(format!("--allow {}", shell_word(rule))),
+        (None, None) => None,
     }
 }
 
@@ -239,6 +236,7 @@ mod tests {
             by: By("mode:ask".to_owned()),
             reason: Some("commands ask".to_owned()),
             always: Some("bash(cargo test*)".to_owned()),
+            settled_by: Some(Mode::Full),
             effects: Effects::Local,
             parallel: false,
         };
@@ -249,16 +247,15 @@ mod tests {
         ]);
         assert_eq!(tally.refused[0].allow_with.as_deref(), Some("--allow 'bash(cargo test*)'"));
         assert_eq!(tally.refused[0].reason.as_deref(), Some("commands ask"));
-        let advice = |by: &str, always: Option<&str>, mode| {
-            let gated = ToolGated { by: By(by.to_owned()), always: always.map(str::to_owned), ..gated.clone() };
-            allow_with(&gated, Some(mode))
+        let advice = |always: Option<&str>, settled_by| {
+            allow_with(&ToolGated { always: always.map(str::to_owned), settled_by, ..gated.clone() })
         };
-        let quoted = advice("mode:ask", Some("bash(echo 'a')"), Mode::Ask);
+        let quoted = advice(Some("bash(echo 'a')"), Some(Mode::Full));
         assert_eq!(quoted.as_deref(), Some(r"--allow 'bash(echo '\''a'\'')'"));
-        // A protected folder is asked about in the mode `edit` too.
-        assert_eq!(advice("mode:edit", None, Mode::Edit).as_deref(), Some("--mode full"));
-        assert_eq!(advice("builtin:unclear", None, Mode::Full), None);
-        assert_eq!(advice("limit:repeats", None, Mode::Ask), None);
+        assert_eq!(advice(Some("edit(*)"), Some(Mode::Edit)).as_deref(), Some("--mode edit"));
+        assert_eq!(advice(None, Some(Mode::Edit)).as_deref(), Some("--mode edit"));
+        assert_eq!(advice(None, Some(Mode::Full)).as_deref(), Some("--mode full"));
+        assert_eq!(advice(None, None), None);
     }
 
     #[test]

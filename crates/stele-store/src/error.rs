@@ -15,7 +15,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Another writer holds the session.
     #[error(
-        "log.locked: session {session} is being written{}; look at it with `stele sessions show {session}` or continue a copy with `stele run --fork {session}`",
+        "log.locked: session {session} is being written{}; look at it with `stele sessions show {session}` or continue a copy: `stele --fork {session}`, or `stele run --fork {session} \"…\"`",
         holder.as_ref().map(|holder| format!(" by {holder}")).unwrap_or_default()
     )]
     Locked {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use stele_core::{
-    Action, By, Call, CallDecision, CallId, CallSession, Event, FileChanged, Invocation, Subject, Text, TodoSet, Tool,
-    ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
+    Action, By, Call, CallDecision, CallId, CallSession, Event, FileChanged, Invocation, Mode, Subject, Text, TodoSet,
+    Tool, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
 };
 use tokio::sync::oneshot;
 
@@ -37,6 +37,7 @@ impl Driver {
         }
         let call = described(id, &**tool, arguments, subjects);
         let mut decision = self.judge(&call);
+        let mut settled_by = None;
         if decision.verdict < at_least {
             // Where nobody can be asked, a call that goes in circles is not run.
             let nobody = self.agent.options.approvals == Approvals::Nobody;
@@ -44,6 +45,8 @@ impl Driver {
             decision.by = "limit:repeats".to_owned();
             decision.reason = Some("the same call was made several times with the same result".to_owned());
             decision.always = None;
+        } else if decision.verdict == Verdict::Ask {
+            settled_by = self.settled_by(&call);
         }
         self.append(ToolGated {
             call: id,
@@ -51,14 +54,26 @@ impl Driver {
             by: By(decision.by),
             reason: decision.reason,
             always: decision.always,
+            settled_by,
             effects: call.effects,
             parallel: call.parallel,
         })
     }
 
     fn judge(&self, call: &Call) -> CallDecision {
+        self.judge_in(self.state.mode(), call)
+    }
+
+    fn judge_in(&self, mode: Mode, call: &Call) -> CallDecision {
         let grants = if self.is_foreign() { &[] } else { self.state.grants() };
-        self.agent.permit(call, self.state.mode(), grants, &self.workspace)
+        self.agent.permit(call, mode, grants, &self.workspace)
+    }
+
+    /// The lowest mode above the session's own in which a call would run without a question.
+    fn settled_by(&self, call: &Call) -> Option<Mode> {
+        let above = |mode: &Mode| *mode > self.state.mode() && *mode <= self.agent.options.highest_mode;
+        let mut modes = [Mode::Edit, Mode::Full].into_iter().filter(above);
+        modes.find(|mode| self.judge_in(*mode, call).verdict == Verdict::Allow)
     }
 
     /// Judges a call again, where one before it in the step went to another folder than the one they were judged for:

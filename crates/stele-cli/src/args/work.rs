@@ -53,6 +53,10 @@ pub enum InputFormat {
 pub struct DemoArgs {
     #[command(flatten)]
     pub output: OutputArgs,
+
+    /// Leave its project and its logs to be looked at; it says where
+    #[arg(long)]
+    pub keep: bool,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -1,4 +1,5 @@
-//! `stele demo`: the ordinary run against a scripted model on a local port, in a small project of its own.
+//! `stele demo`: the ordinary run against a scripted model on a local port, in a small project of its own. Its logs lie
+//! beside the project, so that nothing of it comes among a person's own sessions, and all of it goes in the end.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use stele_core::{Event, FileAction, Mode, SessionId, Wire};
 use stele_provider::Route;
 use stele_store::Store;
 use stele_testkit::{Behaviour, Pace, Say, Script, Server};
+use tempfile::TempDir;
 
 use crate::args::{DemoArgs, Global, SessionArgs};
 use crate::commands::{cache, run, sessions};
@@ -23,7 +25,7 @@ use crate::prompt::Prompts;
 use crate::render::inert::inert;
 use crate::render::style::Style;
 use crate::render::{card, diff};
-use crate::sessions::{Wanted, Which};
+use crate::sessions::{Wanted, Which, shell_word};
 use crate::setup::{Environment, Setup};
 
 /// The project, file by file.
@@ -39,18 +41,25 @@ const PROMPT: &str = "The test of this project fails. Find out why, fix it, and 
 const FIRST: Duration = Duration::from_millis(150);
 const BETWEEN: Duration = Duration::from_millis(12);
 
-/// Runs it, then shows what came of it.
+/// Makes a place for it, runs it there, and leaves nothing that was not asked for.
 pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Result<u8> {
     if global.cwd.is_some() {
         let message = "the demonstration makes a folder of its own, so -C means nothing to it; set TMPDIR to say where";
         return Err(CommandError::usage("usage.folder", message));
     }
-    let folder = project().map_err(|error| {
+    let scratch = Scratch::new().map_err(|error| {
         CommandError::usage("demo.folder", format!("cannot make a folder for the demonstration: {error}; set TMPDIR"))
     })?;
     let flags = SessionArgs { allow: vec!["bash(sh test.sh)".to_owned()], ..SessionArgs::default() };
-    let global = Global { cwd: Some(folder), ..global.clone() };
-    let setup = Setup::new(environment, &global, &flags)?;
+    let environment = environment.with("STELE_HOME", &scratch.home());
+    let global = Global { cwd: Some(scratch.project()), ..global.clone() };
+    let exit = show(&Setup::new(environment, &global, &flags)?, args, &scratch)?;
+    scratch.end(args.keep)?;
+    Ok(exit)
+}
+
+/// Runs it, then shows what came of it.
+fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch) -> Result<u8> {
     let pace = if std::io::stdout().is_terminal() {
         Pace { first: FIRST, between: BETWEEN, ..Pace::default() }
     } else {
@@ -76,18 +85,24 @@ pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Resul
             warn_above: setup.config.warn_above,
             skipped: setup.config.skipped.clone(),
         };
-        let view = run::view(&setup, &args.output, tools, false);
+        let view = run::view(setup, &args.output, tools, false);
         let mut front = Front { view, person: Person::nobody(), signals: run::signals()? };
         if let (Some(text), false) = (front.view.text(), args.output.quiet) {
-            text.warn(&format!("{} {}\n{} {PROMPT}\n", style.dim("folder"), setup.folder.display(), style.bold(">")));
+            let end = if args.keep { "" } else { " (removed at the end, unless --keep is given)" };
+            let folder = setup.folder.display();
+            text.warn(&format!("{} {folder}{}\n{} {PROMPT}\n", style.dim("folder"), style.dim(end), style.bold(">")));
         }
         let mut outcome = run::execute(&agent, plan, &mut front).await;
-        // The model goes away with this process, so that nobody is told to go on with this session.
-        let session = if args.output.json { None } else { outcome.result.session.take() };
-        let exit = run::finish(&setup, &args.output, &mut front.view, outcome)?;
-        if let (false, Some(session)) = (args.output.quiet, session) {
+        // The model goes away with this process, so that nobody is told to go on with this session; nor is one named
+        // that goes away as well.
+        let session = if args.output.json && args.keep { None } else { outcome.result.session.take() };
+        let exit = run::finish(setup, &args.output, &mut front.view, outcome)?;
+        if let (false, Some(session)) = (args.output.quiet || args.output.json, session) {
             let session = agent.store().resolve(&session)?;
-            output::print(&report(agent.store(), &session, &setup.folder, style)?)?;
+            let mut lines = report(agent.store(), &session, &setup.folder, style)?;
+            heading(&mut lines, "What to type next", style);
+            lines.extend(advice(&session, args.keep.then_some(scratch), style));
+            output::print(&lines.join("\n"))?;
         }
         Ok(exit)
     });
@@ -95,13 +110,43 @@ pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Resul
     exit
 }
 
-/// A fresh copy of the project. It stays, so that one can look at it.
-fn project() -> std::io::Result<PathBuf> {
-    let folder = tempfile::Builder::new().prefix("stele-demo-").tempdir()?.keep();
-    for (name, content) in PROJECT {
-        std::fs::write(folder.join(name), content)?;
+/// A folder with a fresh copy of the project, and with the logs. It goes with this value.
+struct Scratch {
+    folder: TempDir,
+}
+
+impl Scratch {
+    fn new() -> std::io::Result<Self> {
+        let scratch = Self { folder: tempfile::Builder::new().prefix("stele-demo-").tempdir()? };
+        std::fs::create_dir(scratch.project())?;
+        for (name, content) in PROJECT {
+            std::fs::write(scratch.project().join(name), content)?;
+        }
+        Ok(scratch)
     }
-    Ok(folder)
+
+    fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    /// What `STELE_HOME` says while it runs.
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn end(self, keep: bool) -> Result<()> {
+        if keep {
+            let _ = self.folder.keep();
+            return Ok(());
+        }
+        let path = self.folder.path().to_owned();
+        self.folder.close().map_err(|error| {
+            CommandError::failed(
+                "demo.folder",
+                format!("cannot remove {}: {error}; remove it yourself", path.display()),
+            )
+        })
+    }
 }
 
 fn route(server: &Server) -> Route {
@@ -147,7 +192,7 @@ fn script() -> Script {
 }
 
 /// Everything that can be looked at afterwards, taken from the log.
-fn report(store: &Store, session: &SessionId, folder: &Path, style: Style) -> Result<String> {
+fn report(store: &Store, session: &SessionId, folder: &Path, style: Style) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut test = String::new();
     heading(&mut lines, "What changed", style);
@@ -169,19 +214,27 @@ fn report(store: &Store, session: &SessionId, folder: &Path, style: Style) -> Re
     lines.push(sessions::timeline_text(store, session, false, style)?);
     heading(&mut lines, "Prompt cache, request by request", style);
     lines.extend(cache::lines(store, session, style)?);
-    heading(&mut lines, "What to type next", style);
-    let short = &session.as_str()[..18];
-    lines.push(style.dim(&format!("  session {session}")));
-    for (command, what) in [
-        (format!("stele sessions show {short}"), "all of it again, from the log"),
-        (format!("stele verify {short}"), "every request, byte for byte"),
-        (format!("cd {}", folder.display()), "the project"),
-        (format!("rm -r {}", folder.display()), "remove it; nothing else does"),
-        ("stele doctor".to_owned(), "what a real model needs here"),
-    ] {
-        lines.push(format!("  {command:<41}{}", style.dim(what)));
+    Ok(lines)
+}
+
+/// Commands for whoever liked it; those about its own session where that was kept.
+fn advice(session: &SessionId, kept: Option<&Scratch>, style: Style) -> Vec<String> {
+    let mut commands = Vec::new();
+    if let Some(scratch) = kept {
+        let short = &session.as_str()[..18];
+        let word = |path: &Path| shell_word(&path.display().to_string());
+        commands.extend([
+            (format!("export STELE_HOME={}", word(&scratch.home())), "its logs"),
+            (format!("stele sessions show {short}"), "all of it again, from the log"),
+            (format!("stele verify {short}"), "every request, byte for byte"),
+            (format!("cd {}", word(&scratch.project())), "the project"),
+            (format!("rm -r {}", word(scratch.folder.path())), "remove all of it; nothing else does"),
+        ]);
+    } else {
+        commands.push(("stele demo --keep".to_owned(), "the same; its project and logs stay"));
     }
-    Ok(lines.join("\n"))
+    commands.push(("stele doctor".to_owned(), "what a real model needs here"));
+    commands.iter().map(|(command, what)| format!("  {command:<41} {}", style.dim(what))).collect()
 }
 
 fn heading(lines: &mut Vec<String>, text: &str, style: Style) {

@@ -64,7 +64,7 @@ fn list(setup: &Setup, here: bool, limit: u32, json: bool) -> Result<u8> {
     if rows.is_empty() && !json {
         let all = setup.inspect()?.map(|store| store.sessions(&Filter::default())).transpose()?;
         output::print(&match all.map_or(0, |all| all.len() as u64) {
-            0 => "no session yet; stele run \"…\", or stele demo, makes the first one".to_owned(),
+            0 => "no session yet; stele run \"…\" makes the first one".to_owned(),
             elsewhere if here && limit > 0 => format!("none in this folder; without --here: {elsewhere}"),
             all => format!("none of {} shown, since -n is {limit}", plural(all, "session")),
         })?;

@@ -35,6 +35,20 @@ impl Way {
         }
     }
 
+    /// What takes it back.
+    fn other(self) -> Self {
+        match self {
+            Self::Undo => Self::Redo,
+            Self::Redo => Self::Undo,
+        }
+    }
+
+    /// The command that does it in a session.
+    fn command(self, id: &SessionId) -> String {
+        let option = if self == Self::Redo { " --redo" } else { "" };
+        format!("stele undo {id}{option}")
+    }
+
     fn done(self) -> &'static str {
         match self {
             Self::Undo => "took back",
@@ -88,7 +102,9 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     } else {
         let mut lines = lines(way, &restored, Path::new(&folder), setup.look.stdout());
         if restored.left.iter().any(|left| overwritable(&left.why)) {
-            lines.push("--overwrite would have replaced what was changed since or would be lost".to_owned());
+            let back = way.other().command(&id);
+            lines.push("to replace what was changed since or would be lost as well:".to_owned());
+            lines.push(format!("  {back} && {} --overwrite", way.command(&id)));
         }
         lines.join("\n")
     };

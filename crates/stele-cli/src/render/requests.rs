@@ -320,6 +320,10 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
     if found.lost > 0 {
         lines.push(format!("{}{}", label("lost"), lost(found.lost, found.lost_cost, 0)));
     }
+    if found.verdict == Verdict::Partial && found.change.is_none() && found.parting.is_none() {
+        lines.push(format!("{}no byte of the shared prefix changed: the server read less of it,", label("cause")));
+        lines.push(format!("{}as one does that counts in larger units, or that dropped some", label("")));
+    }
     if let Some(lifetime) = found.lifetime_ms {
         lines.push(format!(
             "{}an entry lives {} at least",

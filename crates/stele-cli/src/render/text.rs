@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, Text,
-    TodoItem, TodoStatus, Tool, ToolCalled, ToolGated, ToolResult, Verdict,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Record, Seq, SessionId, State, Text, TodoItem,
+    TodoStatus, Tool, ToolCalled, ToolGated, ToolResult, Verdict,
 };
 use stele_provider::Delta;
 use stele_store::Store;
@@ -46,7 +46,6 @@ pub struct TextView {
     answer: Answer,
     /// The call whose title is the last line on standard error.
     last_title: Option<CallId>,
-    mode: Option<Mode>,
     route: Option<String>,
     /// The variable that holds a route's key, by route.
     pub keys: BTreeMap<String, String>,
@@ -85,7 +84,6 @@ impl TextView {
             calls: BTreeMap::new(),
             answer: Answer::default(),
             last_title: None,
-            mode: None,
             route: None,
             keys: BTreeMap::new(),
             account: Account::default(),
@@ -101,7 +99,6 @@ impl TextView {
     /// Makes the calls known that had no result before record `from`: those that are open, and those that
     /// opening the session closed.
     pub fn seed(&mut self, store: &Store, session: &SessionId, state: &State, from: Seq) {
-        self.mode = Some(state.mode());
         self.route = state.model().map(|model| model.route.clone());
         self.account = Account::default();
         let Ok(records) = crate::feed::records(store, session) else { return };
@@ -264,7 +261,6 @@ impl TextView {
                 self.note(&style.yellow(&format!("! this session goes on in {}", one_line(&moved.cwd))));
             }
             Event::ModelSet(set) => self.route = Some(set.route.clone()),
-            Event::ModeSet(set) => self.mode = Some(set.mode),
             Event::TurnStarted(_) => self.began = Instant::now(),
             Event::StepStarted(_) => {
                 self.steps += 1;
@@ -366,7 +362,7 @@ impl TextView {
         let gated = call.gated.as_ref();
         let by = gated.map(|gated| gated.by.0.as_str()).unwrap_or_default();
         let reason = gated.and_then(|gated| gated.reason.as_deref()).unwrap_or(by);
-        let advice = match gated.and_then(|gated| allow_with(gated, self.mode)) {
+        let advice = match gated.and_then(allow_with) {
             Some(flag) => format!("allow it with {}", one_line(&flag)),
             None => "no flag allows it".to_owned(),
         };

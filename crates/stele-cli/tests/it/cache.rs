@@ -73,6 +73,26 @@ fn another_model_is_announced_and_explained() {
 }
 
 #[test]
+fn where_no_byte_moved_that_is_said() {
+    let place = Place::new();
+    place.write("notes.txt", "hello, and what else there is to say\n");
+    let server = server(script());
+    let on = |arguments: &[&str]| {
+        let done = Done::of(place.on(&server, Wire::OpenaiChat, arguments.iter().copied()));
+        assert_eq!(done.code, 0, "{done:?}");
+    };
+    on(&["run", "what do the notes say?"]);
+    on(&["run", "--continue", "and now?"]);
+    on(&["run", "--continue", "still?"]);
+    let id = place.sessions().remove(0);
+    // The server counts in steps that the rules for a server of one's own do not know.
+    let partial = requests(&place, &id).into_iter().find(|line| line["verdict"]["kind"] == "partial").unwrap();
+    let explained = Done::of(place.stele(["cache", "explain", &id, &partial["id"].to_string()]));
+    narrow(&explained);
+    assert!(explained.out.contains("no byte of the shared prefix changed"), "{explained:?}");
+}
+
+#[test]
 fn another_system_text_is_named_with_its_place_and_the_bytes_that_differ() {
     let (place, server, id) = worked();
     configure(&place, "agent.persona = \"Be brief.\"\n");

@@ -31,6 +31,19 @@ fn refused_for_lack_of_a_person() {
 }
 
 #[test]
+fn no_refusal_advises_more_than_is_needed() {
+    let calls = Say::call("write", &json!({"path": "made", "content": "x"}))
+        .and_call("bash", &json!({"command": "printf x > made"}))
+        .and_call("bash", &json!({"command": "touch a; touch b"}));
+    let server = server(Script::new([calls, Say::text("I could not.")]));
+    let (place, result) = check(&server, &["make it"], 3, "refused", "completed");
+    let advised: Vec<_> = result["refused"].as_array().unwrap().iter().map(|call| &call["allow_with"]).collect();
+    assert_eq!(advised, ["--mode edit", "--mode edit", "--mode full"]);
+    let shown = Done::of(place.stele(["sessions", "show", "--json", result["session"].as_str().unwrap()]));
+    assert_eq!(shown.out.matches(r#""settled_by":"edit""#).count(), 2, "{shown:?}");
+}
+
+#[test]
 fn no_refusal_advises_what_cannot_work() {
     let hook = Say::call("write", &json!({"path": ".git/hooks/x", "content": "x"}));
     let server = server(Script::new([hook, Say::text("I could not.")]));

@@ -60,9 +60,9 @@ fn where_no_session_was_held_the_same_command_is_advised() {
         (&["undo", "--redo"], "stele undo --redo"),
     ] {
         let said = within(arguments);
-        assert!(said.contains(&format!("try: {command} {id}  make it  (in {folder})\n")), "{said}");
+        assert!(said.contains(&format!("try: {command} {id}  # make it  (in {folder})\n")), "{said}");
     }
-    assert!(within(&["run", "-c", "x"]).contains(&format!("try: stele run -C {folder} --resume {id}  make it\n")));
+    assert!(within(&["run", "-c", "x"]).contains(&format!("try: stele run -C {folder} --resume {id}  # make it\n")));
 }
 
 #[test]
@@ -107,15 +107,22 @@ fn what_was_changed_since_is_left_and_named() {
     place.write("new/file", "mine\n");
     let done = undo(&place, &[]);
     assert_eq!(done.code, 1, "{done:?}");
-    assert!(
-        done.out.contains("! new/file left as it is: changed since") && done.out.contains("--overwrite"),
-        "{done:?}"
-    );
+    assert!(done.out.contains("! new/file left as it is: changed since"), "{done:?}");
     assert_eq!(place.read("new/file"), "mine\n");
+    // What is advised replaces it, and goes no turn further back.
+    let advice = done.out.lines().last().unwrap().to_owned();
+    let commands: Vec<&str> = advice.trim().split(" && ").collect();
+    assert_eq!(commands.len(), 2, "{advice}");
+    for command in commands {
+        let done = Done::of(place.stele(command.split(' ').skip(1)));
+        assert_eq!(done.code, 0, "{command}: {done:?}");
+    }
+    assert_eq!(place.read("new/file"), "one\n");
     let done = undo(&place, &["--overwrite", "--json"]);
     assert_eq!((done.code, done.lines()[0]["left"].as_array().unwrap().len()), (0, 0), "{done:?}");
     assert!(!place.folder().join("new").exists());
     // What the overwriting took is not lost.
+    assert_eq!(undo(&place, &["--redo"]).code, 0);
     assert_eq!(undo(&place, &["--redo"]).code, 0);
     assert_eq!(place.read("new/file"), "mine\n");
     place.assert_clean();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{By, ResultMeta, Texts};
 use crate::call::Verdict;
-use crate::{CallId, Effects, Image, Text, ToolError};
+use crate::{CallId, Effects, Image, Mode, Text, ToolError};
 
 /// `tool/called`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +41,9 @@ pub struct ToolGated {
     /// The rule that "always" would grant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always: Option<String>,
+    /// The lowest mode above the session's own in which it would run without a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_by: Option<Mode>,
     /// What the body may change.
     pub effects: Effects,
     /// True when it may run beside its neighbours.

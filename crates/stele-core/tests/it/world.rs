@@ -222,6 +222,7 @@ impl Run {
                     by: By("test".into()),
                     reason: None,
                     always: None,
+                    settled_by: None,
                     effects,
                     parallel: effects == Effects::None,
                 });

@@ -158,7 +158,7 @@ fn explain(found: &Requests, id: Option<u64>, rules: Option<&str>, as_json: bool
     };
     let Some(explanation) = stele_proxy::explain(&found.requests, id, &judging) else {
         let message = format!("this session has no request {id}");
-        return Err(CommandError::usage("cache.no_request", message).hint("stele cache report ID lists them"));
+        return Err(CommandError::usage("cache.no_request", message).hint("stele cache report ID  # lists them"));
     };
     Ok(if as_json { json::line(&explanation) } else { tables::explanation(&explanation, style).join("\n") })
 }

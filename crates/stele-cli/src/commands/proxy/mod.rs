@@ -117,7 +117,7 @@ fn explain(setup: &Setup, found: &Recordings, id: Option<u64>, judging: &Judging
     };
     let Some(explanation) = stele_proxy::explain(&found.requests, id, judging) else {
         let message = format!("there is no request {id} among those that were recorded");
-        return Err(CommandError::usage("proxy.no_request", message).hint("stele proxy report lists them"));
+        return Err(CommandError::usage("proxy.no_request", message).hint("stele proxy report  # lists them"));
     };
     let text = if as_json {
         json::line(&explanation)
