@@ -39,11 +39,11 @@ Set up     models       known models, routes and prices
            completions  completions for a shell
 
 Options:   -c, --continue       go on with the latest session of this folder
-           -r, --resume ID      go on with a session; --fork ID: with a copy of it
+           -r, --resume ID      go on with a session; --fork ID: with a copy
            -m, --model NAME     a model, a route, or ROUTE/MODEL
                --mode MODE      ask, edit or full: what needs no question
-           -C, --cwd DIR        work in this folder; --move: bring the session here
-               --allow, --deny, --max-cost …, --color: as in stele run --help
+           -C, --cwd DIR        work in this folder; --move: so does the session
+               --version; --allow, --deny, --max-cost …: as in stele run --help
 ";
 
 /// A coding agent whose log can be proved.

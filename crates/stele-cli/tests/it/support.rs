@@ -163,6 +163,7 @@ pub fn filters(place: &Place) -> Vec<(String, &'static str)> {
         (r" *\b\d+(\.\d)? m?s\b".to_owned(), " [elapsed]"),
         (r" *\b\d{1,3}(,\d{3})+\b".to_owned(), " [number]"),
         (r" *\b\d+ %".to_owned(), " [share]"),
+        (r"[█▉▊▋▌▍▎▏·]{8}".to_owned(), "[bar]   "),
         (r"stele-demo-\w+".to_owned(), "stele-demo-[name]"),
     ]
 }
