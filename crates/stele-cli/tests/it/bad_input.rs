@@ -236,7 +236,7 @@ fn a_session_that_somebody_else_writes() {
     child.kill().unwrap();
     child.wait().unwrap();
     says(&done, 2, "log.locked");
-    assert!(done.err.contains("--fork"), "{done:?}");
+    assert!(done.err.contains("`stele --fork ") && done.err.contains("\"…\"`"), "both have what they need: {done:?}");
 }
 
 #[test]
