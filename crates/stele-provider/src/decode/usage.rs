@@ -32,6 +32,10 @@ impl Anthropic {
         self.output_tokens = self.output_tokens.max(later.output_tokens);
     }
 
+    pub(super) fn counts_output(self) -> bool {
+        self.output_tokens.is_some()
+    }
+
     pub(super) fn buckets(self) -> Usage {
         let split = self.cache_creation.unwrap_or_default();
         let (five, hour) = (split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens);
@@ -143,6 +147,10 @@ impl Gemini {
         self.cached_content_token_count = later.cached_content_token_count.or(self.cached_content_token_count);
         self.candidates_token_count = later.candidates_token_count.or(self.candidates_token_count);
         self.thoughts_token_count = later.thoughts_token_count.or(self.thoughts_token_count);
+    }
+
+    pub(super) fn counts_output(self) -> bool {
+        self.candidates_token_count.or(self.thoughts_token_count).is_some()
     }
 
     pub(super) fn buckets(self) -> Usage {
