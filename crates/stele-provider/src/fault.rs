@@ -122,6 +122,7 @@ fn duration(ms: u64) -> String {
     match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
         (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (8_760.., ..) => "more than a year".to_owned(),
         (hours, minutes, _) => format!("{hours} h {minutes} min"),
     }
 }

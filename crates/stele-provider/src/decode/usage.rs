@@ -160,7 +160,8 @@ impl Gemini {
     }
 }
 
-/// Buckets from an input that includes what was read and written; never below zero.
+/// Buckets from an input that includes what was read and written. Where the parts are more than the whole, one of them is
+/// wrong and nobody can tell which.
 fn inclusive(
     input: Option<u64>,
     cache_read: Option<u64>,
@@ -168,9 +169,13 @@ fn inclusive(
     output: Option<u64>,
     reasoning: Option<u64>,
 ) -> Usage {
-    let fresh =
-        input.map(|input| input.saturating_sub(cache_read.unwrap_or(0)).saturating_sub(cache_write.unwrap_or(0)));
-    Usage { fresh, cache_read, cache_write, output, reasoning, ..Usage::default() }
+    let output = Usage { output, reasoning, ..Usage::default() };
+    let parts = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
+    match input.map(|input| input.checked_sub(parts)) {
+        Some(None) => output,
+        Some(fresh) => Usage { fresh, cache_read, cache_write, ..output },
+        None => Usage { cache_read, cache_write, ..output },
+    }
 }
 
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
@@ -226,9 +231,9 @@ mod tests {
     }
 
     #[test]
-    fn cached_is_never_subtracted_below_zero() {
-        let usage = chat(Some(r#"{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":9}}"#), None).unwrap();
-        assert_eq!((usage.fresh, usage.cache_read), (Some(0), Some(9)));
+    fn more_cached_than_there_is_tells_nothing_of_the_input() {
+        let told = r#"{"prompt_tokens":5,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":9}}"#;
+        assert_eq!(chat(Some(told), None), Some(Usage { output: Some(3), ..Usage::default() }));
     }
 
     #[test]
