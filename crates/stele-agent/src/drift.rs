@@ -9,6 +9,8 @@ use stele_core::{
     SegmentDigest, Sent, State, Wire, Zone,
 };
 
+use stele_provider::Mechanism;
+
 use crate::driver::Driver;
 use crate::request::{self, Encoded};
 use crate::{Result, compose};
@@ -319,9 +321,14 @@ fn rules(config: &Config) -> stele_provider::CacheRules {
     stele_provider::cache_rules(config.wire, &config.base_url, &config.model)
 }
 
+/// Whether anything of such requests is cached: by some rules only what is marked is.
+fn caches(config: &Config) -> bool {
+    rules(config).mechanism != Mechanism::Marks || config.sends(OptionalField::CacheControl)
+}
+
 /// Bytes of the new prompt that the provider can read from what it has of the earlier one.
 fn readable(old: &Config, new: &Config, encoded: &Encoded, earlier: &Encoded) -> u64 {
-    if (old.wire, &old.base_url, &old.model) != (new.wire, &new.base_url, &new.model) {
+    if (old.wire, &old.base_url, &old.model) != (new.wire, &new.base_url, &new.model) || !caches(new) {
         return 0;
     }
     // Anthropic, prompt caching, what invalidates the cache, 2026-11: how the model thinks counts for the messages.
@@ -333,7 +340,8 @@ fn readable(old: &Config, new: &Config, encoded: &Encoded, earlier: &Encoded) ->
 fn cost(old: &Config, sent: &Sent, len: u64, readable: u64, opened: &EpochOpened, now: i64) -> EpochCost {
     let rules = rules(old);
     let idle = u64::try_from(now - sent.at.0).unwrap_or(0);
-    if rules.lifetime(old.sends(OptionalField::CacheTtl)).is_some_and(|lifetime| idle > lifetime) {
+    let expired = rules.lifetime(old.sends(OptionalField::CacheTtl)).is_some_and(|lifetime| idle > lifetime);
+    if expired || !caches(old) {
         // It would have been sent fresh anyway.
         return EpochCost { tokens: 0, money: Some(Micros(0)) };
     }

@@ -222,7 +222,7 @@ mod tests {
             base_url: "http://127.0.0.1:1".into(),
             model: "m".into(),
             encoder: stele_provider::revision(Wire::OpenaiChat).into(),
-            derive_rev: stele_core::DERIVE_REV,
+            derive_rev: stele_core::derive_rev(Wire::OpenaiChat),
             withheld: BTreeSet::new(),
             parameters: Default::default(),
             cache: Default::default(),

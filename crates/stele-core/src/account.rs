@@ -52,7 +52,7 @@ impl Account {
             }
             Event::RequestFailed(failed) => {
                 let bound = self.awaiting.take().flatten();
-                self.report(failed.failure.usage, failed.failure.output, bound)
+                self.report(failed.failure.usage, failed.failure.may_be_billed(), bound)
             }
             Event::AssistantMessage(message) => match self.awaiting.take() {
                 // It only closes a failed or unsent request, which was counted already, or was none.

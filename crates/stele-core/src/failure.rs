@@ -106,6 +106,9 @@ pub struct Failure {
     pub retry_after_ms: Option<u64>,
     /// True when some of the answer had already arrived.
     pub output: bool,
+    /// True when the whole request may have been taken and no error was the answer: nobody knows what it cost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub taken: bool,
     /// What the failed attempt reported, all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -124,8 +127,21 @@ impl Failure {
             status: None,
             retry_after_ms: None,
             output: false,
+            taken: false,
             usage: None,
             refused: Vec::new(),
         }
+    }
+
+    /// The same of a request that may have been taken, since no error was the answer.
+    #[must_use]
+    pub fn taken(self) -> Self {
+        Self { taken: true, ..self }
+    }
+
+    /// True when the attempt may have been billed. One that was answered with an error before any output was not.
+    #[must_use]
+    pub fn may_be_billed(&self) -> bool {
+        self.output || self.taken
     }
 }

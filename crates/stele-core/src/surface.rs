@@ -9,8 +9,16 @@ use crate::{
     UserBlock, Wire, repair_surrogates,
 };
 
-/// Revision of these rules, logged with each epoch.
-pub const DERIVE_REV: u32 = 1;
+/// Revision of these rules for a wire, logged with each epoch. Histories go on as their epoch says.
+///
+/// Since 2 an answer of Gemini keeps a signature that stands on a last part without text.
+#[must_use]
+pub fn derive_rev(wire: Wire) -> u32 {
+    match wire {
+        Wire::Gemini => 2,
+        Wire::AnthropicMessages | Wire::OpenaiResponses | Wire::OpenaiChat => 1,
+    }
+}
 
 /// What a call without a recorded result is answered with.
 pub const RESULT_MISSING: &str =
@@ -225,8 +233,13 @@ impl Deriver<'_> {
                 }
             }
         }
-        // No wire accepts an answer that ends in reasoning.
-        while matches!(blocks.last(), Some(AssistantBlock::Reasoning { .. })) {
+        // No wire accepts an answer that ends in reasoning; a signature alone is none.
+        while let [before @ .., AssistantBlock::Reasoning { text, .. }] = blocks.as_slice() {
+            let signs =
+                text.is_empty() && before.iter().any(|block| !matches!(block, AssistantBlock::Reasoning { .. }));
+            if signs && self.config.wire == Wire::Gemini && self.config.derive_rev >= 2 {
+                break;
+            }
             blocks.pop();
         }
         if blocks.is_empty() {

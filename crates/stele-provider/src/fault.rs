@@ -46,7 +46,7 @@ impl Place {
         }
         if !error.is_connect() {
             let why = format!("the connection to {host}{through} broke before an answer came: {detail}");
-            return Failure::new(FailureCode::Transport, why);
+            return Failure::new(FailureCode::Transport, why).taken();
         }
         let lower = detail.to_ascii_lowercase();
         let why = if caused_by(error, std::io::ErrorKind::ConnectionRefused) {
@@ -72,13 +72,13 @@ impl Place {
         let Self { host, idle, .. } = self;
         let what = if output { "stopped sending" } else { "sent nothing" };
         let why = format!("{host}{} {what} for {idle:?}; {} raises the limit", self.through(), limits::IDLE_MS.name);
-        Failure::new(FailureCode::IdleTimeout, why)
+        Failure::new(FailureCode::IdleTimeout, why).taken()
     }
 
     /// The connection broke in the middle of an answer.
     pub(crate) fn broken(&self, error: &reqwest::Error) -> Failure {
         let why = format!("the connection to {}{} broke in mid-answer: {}", self.host, self.through(), chain(error));
-        Failure::new(FailureCode::Transport, why)
+        Failure::new(FailureCode::Transport, why).taken()
     }
 
     /// A redirection, which no POST follows: the body would go to a server nobody chose.
@@ -122,6 +122,7 @@ fn duration(ms: u64) -> String {
     match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
         (0, 0, seconds) => format!("{seconds} s"),
         (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (8_760.., ..) => "more than a year".to_owned(),
         (hours, minutes, _) => format!("{hours} h {minutes} min"),
     }
 }

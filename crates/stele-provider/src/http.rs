@@ -3,7 +3,8 @@
 //! The body is sent as it is given, byte for byte, and what comes back goes to the decoder chunk by
 //! chunk. Nothing here tries twice: a failed attempt is a [`Failure`], and the loop decides.
 //!
-//! **Invariant:** a credential is in exactly one header, which is marked sensitive, and in no error.
+//! **Invariant:** a credential is in exactly one header, which is marked sensitive, and in no error, whatever the server
+//! says.
 
 use std::convert::Infallible;
 use std::iter::Peekable;
@@ -106,6 +107,20 @@ impl Client {
         body: Vec<Bytes>,
         on_delta: &mut (dyn FnMut(Delta) + Send),
     ) -> Result<Answer, Failure> {
+        self.attempt(config, credential, body, on_delta).await.map_err(|failure| match credential {
+            // Servers repeat the key that they refuse.
+            Some(credential) => Failure { message: credential.blanked(failure.message.as_str()).into(), ..failure },
+            None => failure,
+        })
+    }
+
+    async fn attempt(
+        &self,
+        config: &Config,
+        credential: Option<&Secret>,
+        body: Vec<Bytes>,
+        on_delta: &mut (dyn FnMut(Delta) + Send),
+    ) -> Result<Answer, Failure> {
         let (mut response, place) = self.open(config, credential, body).await?;
         let mut decoder = Decoder::new(config);
         let mut begun = false;
@@ -160,7 +175,10 @@ impl Client {
         }
         let wait = fault::retry_after(response.headers());
         let body = self.read_some(&mut response).await;
-        Err(place.refine(http_failure(config.wire, status.as_u16(), wait, &body), status))
+        let body = String::from_utf8_lossy(&body);
+        // Before it is shortened: what was cut in two would not be found.
+        let body = credential.map_or_else(|| body.to_string(), |credential| credential.blanked(&body));
+        Err(place.refine(http_failure(config.wire, status.as_u16(), wait, body.as_bytes()), status))
     }
 
     /// Reads a small document; `None` when it cannot be had.

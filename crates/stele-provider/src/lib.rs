@@ -24,7 +24,7 @@ pub mod trial;
 
 pub use cache::{CacheRules, Mechanism, WriteBucket, cache_rule_names, cache_rules, cache_rules_named};
 pub use catalogue::{ListPrice, Model, list_price, model, models};
-pub use decode::{Answer, AnswerBlock, Decoder, Delta, http_failure};
+pub use decode::{Answer, AnswerBlock, Decoder, Delta, http_failure, without_call_id};
 pub use encode::{Body, Encoder, Item, revision};
 pub use http::{Client, ClientSettings};
 pub use ledger::{

@@ -4,6 +4,10 @@
 #[derive(Clone)]
 pub struct Secret(secrecy::SecretString);
 
+/// Bytes of the shortest credential that is looked for in a text. Local servers are given words such as `ollama`, which
+/// are no secret and stand in messages for other reasons.
+const SECRET_MIN: usize = 8;
+
 impl Secret {
     /// Takes a credential; white space around it, as a shell or a file leaves it, is dropped.
     #[must_use]
@@ -15,6 +19,13 @@ impl Secret {
     #[must_use]
     pub fn expose(&self) -> &str {
         secrecy::ExposeSecret::expose_secret(&self.0)
+    }
+
+    /// A text from outside without the credential, should somebody have put it there.
+    #[must_use]
+    pub fn blanked(&self, text: &str) -> String {
+        let secret = self.expose();
+        if secret.len() < SECRET_MIN { text.to_owned() } else { text.replace(secret, "[key]") }
     }
 }
 
@@ -33,5 +44,11 @@ mod tests {
         let secret = Secret::new(" sk-very-secret\n");
         assert_eq!(format!("{secret:?}"), "Secret(hidden)");
         assert_eq!(secret.expose(), "sk-very-secret");
+    }
+
+    #[test]
+    fn a_text_loses_the_credential_but_no_common_word() {
+        assert_eq!(Secret::new("sk-very-secret").blanked("bad sk-very-secret: no"), "bad [key]: no");
+        assert_eq!(Secret::new("ollama").blanked("ollama is loading"), "ollama is loading");
     }
 }

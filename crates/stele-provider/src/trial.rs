@@ -89,7 +89,7 @@ impl Trial {
             match &request.outcome {
                 TrialOutcome::Answered(usage) => sum = sum.saturating_add(price?.of(&(*usage)?)?.0),
                 TrialOutcome::Stopped => return None,
-                TrialOutcome::Failed(failure) if failure.output => return None,
+                TrialOutcome::Failed(failure) if failure.may_be_billed() => return None,
                 // A request that was refused is not billed.
                 TrialOutcome::Failed(_) => {}
             }

@@ -1,7 +1,7 @@
 //! What each request should have read from the cache, what was reported, and the verdict.
 
 use serde::Serialize;
-use stele_core::{Micros, Price, Zone};
+use stele_core::{Micros, Price, Usage, Zone};
 
 use crate::change::{self, Change};
 use crate::emulate::{Asked, Cache, Read, invalidating};
@@ -197,7 +197,11 @@ fn one(
     };
     let price = (judging.price)(request);
     let cost = price.zip(request.usage).and_then(|(price, usage)| price.of(&usage));
-    let lost_cost = if lost == 0 { Some(Micros(0)) } else { price.and_then(|price| extra_cost(&rules, &price, lost)) };
+    let lost_cost = if lost == 0 {
+        Some(Micros(0))
+    } else {
+        price.and_then(|price| extra_cost(&rules, &price, request.usage, lost))
+    };
     Judged { place, rules, predicted, verdict, leaves_at, change, lost, lost_cost, cost }
 }
 
@@ -230,16 +234,19 @@ fn cacheable(rules: &CacheRules, request: &Recorded) -> u64 {
     rules.floor(request.tokens(bytes))
 }
 
-/// What so many tokens cost more than they would have, had they been read.
-pub(crate) fn extra_cost(rules: &CacheRules, price: &Price, tokens: u64) -> Option<Micros> {
-    let paid = rules.usage(1, 0, writes(rules, price), None);
-    let paid = if paid.cache_write_5m.is_some() {
-        price.cache_write_5m
-    } else if paid.cache_write.is_some() {
-        price.cache_write
-    } else {
-        price.input
-    };
+/// What so many tokens cost more than they would have, had they been read: they count as what most of the request's other
+/// input was reported as, or as the rules have it where nothing was reported.
+fn extra_cost(rules: &CacheRules, price: &Price, usage: Option<Usage>, tokens: u64) -> Option<Micros> {
+    let ruled = rules.usage(1, 0, writes(rules, price), None);
+    let told = usage.filter(|usage| usage.fresh.is_some() || usage.writes().is_some());
+    let Usage { fresh, cache_write, cache_write_5m, cache_write_1h, .. } = told.unwrap_or(ruled);
+    let billed = [
+        (cache_write_5m, price.cache_write_5m),
+        (cache_write_1h, price.cache_write_1h),
+        (cache_write, price.cache_write),
+        (fresh, price.input),
+    ];
+    let (_, paid) = billed.into_iter().max_by_key(|(tokens, _)| *tokens)?;
     let more = paid?.checked_sub(price.cache_read?)?;
     Some(Micros(scale(tokens, more, 1_000_000)))
 }

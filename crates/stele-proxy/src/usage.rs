@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use stele_core::{Config, DERIVE_REV, Failure, FailureCode, Usage, Wire};
+use stele_core::{Config, Failure, FailureCode, Usage, Wire, derive_rev};
 use stele_provider::Decoder;
 
 use crate::endpoint;
@@ -39,7 +39,7 @@ impl UsageReader {
             base_url: base_url.to_owned(),
             model: String::new(),
             encoder: String::new(),
-            derive_rev: DERIVE_REV,
+            derive_rev: derive_rev(wire),
             withheld: Default::default(),
             parameters: Default::default(),
             cache: Default::default(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use stele_core::{Action, AssistantMessage, Block, CallId, Failure, RequestFailed, Text, ToolCalled, partial_answer};
-use stele_provider::{Answer, AnswerBlock, Delta};
+use stele_provider::{Answer, AnswerBlock, Delta, without_call_id};
 
 use super::Driver;
 use crate::{Notice, Result};
@@ -91,6 +91,8 @@ impl Driver {
                         let ours = id.parse::<CallId>().is_ok();
                         !id.is_empty() && !ours && !here && !self.state.knows_vendor_id(id)
                     });
+                    // Call and result go back under one id.
+                    let raw = if vendor_id.is_some() { raw } else { raw.map(|raw| without_call_id(&raw)) };
                     called.push(ToolCalled { call, vendor_id, name, arguments: arguments.into() });
                     Block::Call { call, native: native(raw) }
                 }

@@ -2,6 +2,7 @@
 
 use stele_agent::{AgentOptions, ChangedSince, Command, Driver, Taken};
 use stele_core::{By, CacheTtl, EndReason, EpochReason, Price, SessionId, Wire};
+use stele_provider::Marks;
 use stele_testkit::{Say, Script};
 
 use crate::epochs::{assert_clean, epochs, left, records, resumed, without_patch};
@@ -230,5 +231,29 @@ async fn images_are_taken_at_once_when_none_was_left_out() {
     assert!(drift.cost.tokens > 1_000 && drift.cost.tokens < sent.input.unwrap() - 1_000, "{drift:?} {sent:?}");
     assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
     assert_eq!(reasons(&stage, &session).len(), 2, "the one that left it out is open still");
+    assert_clean(&stage, driver);
+}
+
+#[tokio::test]
+async fn marks_that_are_turned_off_cost_all_that_was_cached_and_after_them_nothing_is_lost() {
+    let (stage, session) = left(Wire::AnthropicMessages).await;
+    let off = |options: &mut AgentOptions| {
+        options.routes[0].own_price = Some(PRICE);
+        options.routes[0].marks = Marks::Off;
+    };
+    let mut driver = stage.open_with(&session, off);
+    let drift = driver.drift().unwrap().clone();
+    assert_eq!(drift.reason, EpochReason::ResumeDrift { what: "cache".into() });
+    let usage = driver.state().usage();
+    assert!(drift.cost.tokens > usage.input().unwrap() / 4, "{drift:?} {usage:?}");
+    assert_eq!(drift.cost.money.unwrap().0, drift.cost.tokens * 9);
+    assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
+    assert!(!last_body(&stage).contains("cache_control"));
+    drop(driver);
+    let driver = stage.open_with(&session, |options| {
+        off(options);
+        another_persona(options);
+    });
+    assert_eq!(driver.drift().unwrap().cost.tokens, 0);
     assert_clean(&stage, driver);
 }

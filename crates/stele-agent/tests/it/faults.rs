@@ -266,3 +266,41 @@ async fn ids_that_are_empty_or_look_like_ours_never_meet() {
         last["messages"].as_array().unwrap().iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
     assert_eq!(ids, ["c1", "c2"]);
 }
+
+#[tokio::test]
+async fn a_call_of_gemini_goes_back_under_the_id_of_its_result() {
+    let call = |id: &str| {
+        format!(
+            r#"{{"functionCall":{{"id":"{id}","name":"read","args":{{"path":"a","n":1e2}}}},"thoughtSignature":"S{id}"}}"#
+        )
+    };
+    let answer = |parts: &[String]| {
+        let parts = parts.join(",");
+        format!("data: {{\"candidates\":[{{\"content\":{{\"parts\":[{parts}]}},\"finishReason\":\"STOP\"}}]}}\n\n")
+    };
+    let bodies = [answer(&[call("dup"), call("dup"), call("a\\u0000b")]), answer(&[call("dup")])];
+    let behaviour = Behaviour::answering(move |request| match bodies.get(request.answers()) {
+        Some(body) => stele_testkit::Reply::raw("text/event-stream", body.clone()),
+        None => Say::text("ok").into(),
+    })
+    .lenient();
+    let stage = Stage::new(Wire::Gemini, behaviour);
+    stage.write("a", "content");
+    let mut driver = stage.create();
+    assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
+    let last = stage.requests().pop().unwrap().json();
+    let parts = last["contents"].as_array().unwrap().iter().flat_map(|content| content["parts"].as_array().unwrap());
+    let (mut calls, mut results, mut signatures) = (Vec::new(), Vec::new(), Vec::new());
+    for part in parts {
+        if part.get("functionCall").is_some() {
+            calls.push(part["functionCall"]["id"].as_str());
+            signatures.push(part["thoughtSignature"].as_str().unwrap());
+        }
+        if part.get("functionResponse").is_some() {
+            results.push(part["functionResponse"]["id"].as_str());
+        }
+    }
+    assert_eq!(calls, [Some("dup"), None, None, None]);
+    assert_eq!(results, calls);
+    assert_eq!(signatures, ["Sdup", "Sdup", "Sa\0b", "Sdup"]);
+}

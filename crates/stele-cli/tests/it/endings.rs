@@ -1,10 +1,24 @@
 //! Every way a run ends, with its status and exit code.
 
 use serde_json::json;
-use stele_core::Stop;
+use stele_core::{Stop, Wire};
 use stele_testkit::{Behaviour, Fault, FaultKind, Say, Script, Server};
 
 use crate::support::{Done, Place, server};
+
+impl Place {
+    /// Configures the route `own`: the longest answer costs $0.20.
+    fn priced(&self, server: &Server, wire: Wire) {
+        let config = format!(
+            "[routes.own]\nwire = \"{wire}\"\nbase_url = {:?}\nmodel = \"m\"\n\
+             price = {{ input = 1_000_000, output = 2_000_000, cache_read = 100_000, cache_write_5m = 1_250_000 }}\n\
+             parameters = {{ max_output_tokens = 100_000 }}\n",
+            server.base_url(wire)
+        );
+        std::fs::create_dir_all(self.home()).unwrap();
+        std::fs::write(self.home().join("config.toml"), config).unwrap();
+    }
+}
 
 #[track_caller]
 fn check(server: &Server, arguments: &[&str], code: i32, status: &str, stop: &str) -> (Place, serde_json::Value) {
@@ -129,14 +143,7 @@ fn a_try_that_was_under_way_when_it_was_killed_counts_with_the_most_it_can_have_
                 stall,
             )),
         );
-        // The longest answer costs $0.20.
-        let config = format!(
-            "[routes.own]\nwire = \"openai-chat\"\nbase_url = {:?}\nmodel = \"m\"\n\
-             price = {{ input = 1_000_000, output = 2_000_000 }}\nparameters = {{ max_output_tokens = 100_000 }}\n",
-            server.base_url(stele_core::Wire::OpenaiChat)
-        );
-        std::fs::create_dir_all(place.home()).unwrap();
-        std::fs::write(place.home().join("config.toml"), config).unwrap();
+        place.priced(&server, Wire::OpenaiChat);
         let mut child = place.stele(["run", "--model", "own", "--max-cost", limit, "hi"]).spawn().unwrap();
         server.wait_for(1, std::time::Duration::from_secs(20)).unwrap();
         child.kill().unwrap();
@@ -153,6 +160,30 @@ fn a_try_that_was_under_way_when_it_was_killed_counts_with_the_most_it_can_have_
         let shown = Done::of(place.stele(["sessions", "list", "--json"])).lines().remove(0);
         assert_eq!(shown.get("cost").filter(|cost| !cost.is_null()), None, "{shown}");
         place.assert_clean();
+    }
+}
+
+#[test]
+fn a_try_that_broke_off_or_got_no_answer_counts_with_the_most_it_can_have_cost() {
+    use stele_testkit::Cut;
+    let early = FaultKind::Close { at: Cut::Start };
+    for wire in [Wire::AnthropicMessages, Wire::Gemini] {
+        for (fault, limit, code, known) in [
+            (FaultKind::Truncate { at: Cut::Events(1) }, "1", 0, false),
+            (FaultKind::Truncate { at: Cut::Events(1) }, "0.3", 4, false),
+            (early.clone(), "1", 0, false),
+            (early.clone(), "0.3", 4, false),
+            (FaultKind::status(529), "0.3", 0, true),
+        ] {
+            let place = Place::new();
+            let server = server(Behaviour::from(Say::text("a long answer")).fault(Fault::at(0, 1..=1, fault.clone())));
+            place.priced(&server, wire);
+            let done = Done::of(place.stele(["run", "--json", "--model", "own", "--max-cost", limit, "hi"]));
+            let result = done.result();
+            assert_eq!((done.code, !result["cost"].is_null()), (code, known), "{wire} {fault:?}: {result}");
+            assert_eq!(server.requests().len(), if code == 4 { 1 } else { 2 }, "{wire} {fault:?}");
+            place.assert_clean();
+        }
     }
 }
 

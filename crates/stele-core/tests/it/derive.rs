@@ -158,6 +158,31 @@ fn signed_reasoning_goes_back_byte_for_byte_or_not_at_all() {
 }
 
 #[test]
+fn a_signature_on_a_last_part_without_text_goes_back_to_gemini() {
+    let signs = r#"{"text":"","thoughtSignature":"S="}"#;
+    let thinks = r#"{"text":"so","thought":true,"thoughtSignature":"T="}"#;
+    let natives = |content: Vec<Block>, derive_rev: u32| -> Vec<String> {
+        let wire = Wire::Gemini;
+        let surface = [
+            user("q"),
+            SurfaceItem::Assistant { producer: Producer { wire, model: "m".into() }, content, interrupted: false },
+        ];
+        let config = Config { wire, model: "m".into(), derive_rev, ..config() };
+        let messages = derive(&surface, 0, &calls(), &config);
+        let Some(Message::Assistant(turn)) = messages.last() else { panic!("{messages:?}") };
+        let native = |block: &AssistantBlock| match block {
+            AssistantBlock::Reasoning { native, .. } => native.as_deref().map(str::to_owned),
+            _ => None,
+        };
+        turn.blocks.iter().filter_map(native).collect()
+    };
+    assert_eq!(natives(vec![text("hi"), reasoning("", Some(signs))], 2), [signs]);
+    assert_eq!(natives(vec![text("hi"), reasoning("", Some(signs))], 1).len(), 0, "as older sessions sent it");
+    assert_eq!(natives(vec![text("hi"), reasoning("so", Some(thinks))], 2).len(), 0);
+    assert_eq!(natives(vec![reasoning("", Some(signs))], 2).len(), 0);
+}
+
+#[test]
 fn lone_surrogates_in_arguments_are_repaired_when_deriving() {
     let mut calls = calls();
     calls.get_mut(&CallId(1)).unwrap().arguments = r#"{"command":"ls \ud99c dir"}"#.into();

@@ -36,7 +36,7 @@ pub fn config() -> Config {
         base_url: "http://127.0.0.1/v1".into(),
         model: "model-a".into(),
         encoder: "openai-chat/1".into(),
-        derive_rev: stele_core::DERIVE_REV,
+        derive_rev: stele_core::derive_rev(Wire::OpenaiChat),
         withheld: Default::default(),
         parameters: Parameters::default(),
         cache: CacheMarks::default(),

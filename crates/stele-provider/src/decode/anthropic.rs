@@ -131,7 +131,6 @@ impl State {
     /// A message that came as one document.
     pub(super) fn document(&mut self, json: &str, draft: &mut Draft) -> serde_json::Result<()> {
         let message: MessageFields<'_> = serde_json::from_str(json)?;
-        self.account(message.usage, draft);
         for (index, block) in message.content.unwrap_or_default().into_iter().enumerate() {
             let open = self.start(block.get(), draft)?;
             if let Open::Thinking { at, .. } = open {
@@ -141,6 +140,7 @@ impl State {
                 self.stop_block(index as u64, draft);
             }
         }
+        self.account(message.usage, draft);
         if let Some(reason) = message.stop_reason.filter(|word| !word.is_empty()) {
             draft.stopped(stop(reason));
         }
@@ -222,16 +222,15 @@ impl State {
 
     fn account(&mut self, raw: Option<&RawValue>, draft: &mut Draft) {
         let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return };
-        if let Ok(later) = serde_json::from_str::<usage::Anthropic>(raw.get()) {
-            self.usage.assign(later);
-            draft.usage = usage::known(self.usage.buckets());
-        }
+        let later = serde_json::from_str::<usage::Anthropic>(raw.get()).unwrap_or_default();
+        self.usage.assign(later);
         self.raw.push(raw.get().to_owned());
-        draft.usage_raw = Some(match self.raw.as_slice() {
+        let raw = match self.raw.as_slice() {
             [only] => only.clone(),
             [first, .., last] => format!("[{first},{last}]"),
             [] => return,
-        });
+        };
+        draft.account(usage::known(self.usage.buckets()), raw, later.counts_output());
     }
 }
 

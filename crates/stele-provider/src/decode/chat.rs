@@ -131,15 +131,14 @@ impl State {
             }
         }
         let counted = |raw: &&RawValue| raw.get() != "null";
-        if let Some(account) = chunk.usage.filter(counted).or(account.filter(counted)) {
-            self.usage = Some(account.get().to_owned());
-        }
-        if let Some(timings) = chunk.timings.filter(counted) {
-            self.timings = Some(timings.get().to_owned());
-        }
-        if self.usage.is_some() || self.timings.is_some() {
-            draft.usage = usage::chat(self.usage.as_deref(), self.timings.as_deref());
-            draft.usage_raw = self.usage.clone().or_else(|| self.timings.clone());
+        let usage = chunk.usage.filter(counted).or(account.filter(counted)).map(|raw| raw.get().to_owned());
+        let timings = chunk.timings.filter(counted).map(|raw| raw.get().to_owned());
+        if usage.is_some() || timings.is_some() {
+            self.usage = usage.or_else(|| self.usage.take());
+            self.timings = timings.or_else(|| self.timings.take());
+            let told = usage::chat(self.usage.as_deref(), self.timings.as_deref());
+            let raw = self.usage.as_ref().or(self.timings.as_ref()).cloned().unwrap_or_default();
+            draft.account(told, raw, true);
         }
         if let Some(error) = failed.filter(counted) {
             let reported = error::object(error.get()).or_else(|| error::parse(data)).unwrap_or_default();

@@ -22,8 +22,10 @@ pub(super) struct Draft {
     /// True once nothing more is read.
     pub done: bool,
     failure: Option<Failure>,
-    pub usage: Option<Usage>,
-    pub usage_raw: Option<String>,
+    usage: Option<Usage>,
+    usage_raw: Option<String>,
+    /// True when output arrived after its tokens were last counted.
+    uncounted: bool,
 }
 
 impl Draft {
@@ -51,9 +53,9 @@ impl Draft {
         at
     }
 
-    /// Opens a call; gives the block. An empty id is no id.
+    /// Opens a call; gives the block. An empty id is no id, nor is one that no text can hold.
     pub(super) fn call(&mut self, id: Option<&str>, name: &str) -> usize {
-        let vendor_id = id.filter(|id| !id.is_empty()).map(clean);
+        let vendor_id = id.filter(|id| !id.is_empty() && !id.contains('\0')).map(str::to_owned);
         let at =
             self.open(AnswerBlock::Call { vendor_id, name: String::new(), arguments: String::new(), native: None });
         self.name_call(at, name);
@@ -100,7 +102,7 @@ impl Draft {
         self.size += more;
         if self.size > ANSWER_MAX {
             let message = format!("the answer is longer than {} MiB and was not kept; ask for less", ANSWER_MAX >> 20);
-            self.fail(Failure::new(FailureCode::TooLarge, message));
+            self.fail(Failure::new(FailureCode::TooLarge, message).taken());
         }
     }
 
@@ -112,7 +114,23 @@ impl Draft {
         {
             *native = Some(raw.into());
             self.output = true;
+            self.uncounted |= !self.ended;
         }
+    }
+
+    /// Notes what the provider reports so far; `output` says that this report counts the output.
+    pub(super) fn account(&mut self, usage: Option<Usage>, raw: impl Into<String>, output: bool) {
+        self.usage = usage;
+        self.usage_raw = Some(raw.into());
+        self.uncounted &= !output;
+    }
+
+    /// What the answer used. A count of the output that was made before its end says nothing of the whole.
+    fn used(&self) -> Option<Usage> {
+        let whole = self.ended && !self.uncounted;
+        let usage = self.usage?.plausible();
+        let usage = if whole { usage } else { Usage { output: None, reasoning: None, ..usage } };
+        (!usage.is_unknown()).then_some(usage)
     }
 
     /// Notes why the model stopped: the last reason wins, and what the answer holds corrects it.
@@ -129,11 +147,7 @@ impl Draft {
 
     /// The failure with what had arrived before it.
     pub(super) fn noted(&self, failure: Failure) -> Failure {
-        Failure {
-            output: failure.output || self.output,
-            usage: failure.usage.or(self.usage).map(Usage::plausible),
-            ..failure
-        }
+        Failure { output: failure.output || self.output, usage: failure.usage.or_else(|| self.used()), ..failure }
     }
 
     /// The answer, or why there is none.
@@ -143,7 +157,7 @@ impl Draft {
         }
         if !self.ended {
             let message = "the connection closed before the provider said that the answer was over";
-            return Err(self.noted(Failure::new(FailureCode::Incomplete, message)));
+            return Err(self.noted(Failure::new(FailureCode::Incomplete, message).taken()));
         }
         let mut stop = self.stop.take().unwrap_or(Stop::End);
         let cut = stop == Stop::MaxOutput;
@@ -160,8 +174,8 @@ impl Draft {
                 AnswerBlock::Text { .. } => texts += 1,
                 AnswerBlock::Reasoning { .. } => {}
                 AnswerBlock::Call { name, .. } if name.is_empty() => {
-                    let failure = Failure::new(FailureCode::Malformed, "the model called a tool without naming it");
-                    return Err(self.noted(failure));
+                    let message = "the model called a tool without naming it";
+                    return Err(self.noted(Failure::new(FailureCode::Malformed, message).taken()));
                 }
                 AnswerBlock::Call { arguments, .. } => {
                     calls += 1;
@@ -179,9 +193,9 @@ impl Draft {
         let explained = matches!(stop, Stop::MaxOutput | Stop::Refusal | Stop::ContentFilter);
         if calls == 0 && texts == 0 && !explained {
             let message = "the model answered with neither text nor a call";
-            return Err(self.noted(Failure::new(FailureCode::Empty, message)));
+            return Err(self.noted(Failure::new(FailureCode::Empty, message).taken()));
         }
-        Ok(Answer { blocks: self.blocks, stop, usage: self.usage.map(Usage::plausible), usage_raw: self.usage_raw })
+        Ok(Answer { usage: self.used(), blocks: self.blocks, stop, usage_raw: self.usage_raw })
     }
 
     fn open(&mut self, block: AnswerBlock) -> usize {
@@ -191,6 +205,7 @@ impl Draft {
 
     fn show(&mut self, delta: Delta) {
         self.output = true;
+        self.uncounted = true;
         self.deltas.push(delta);
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Signed parts go back exactly as they came: a part with a signature is never joined with its neighbours.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use stele_core::{Failure, FailureCode, Stop, Wire};
@@ -93,13 +95,17 @@ impl State {
         }
         let chunk: Chunk<'_> = serde_json::from_str(data)?;
         let account = chunk.usage_metadata.filter(|raw| raw.get() != "null");
+        let content = self.content(chunk, account.is_some(), data, draft);
         if let Some(raw) = account {
-            if let Ok(later) = serde_json::from_str::<usage::Gemini>(raw.get()) {
-                self.usage.assign(later);
-                draft.usage = usage::known(self.usage.buckets());
-            }
-            draft.usage_raw = Some(raw.get().to_owned());
+            let later = serde_json::from_str::<usage::Gemini>(raw.get()).unwrap_or_default();
+            self.usage.assign(later);
+            draft.account(usage::known(self.usage.buckets()), raw.get(), later.counts_output());
         }
+        content
+    }
+
+    /// Takes what a chunk says of the answer; `counted` says that it holds an account too.
+    fn content(&mut self, chunk: Chunk<'_>, counted: bool, data: &str, draft: &mut Draft) -> serde_json::Result<()> {
         if let Some(error) = chunk.error.filter(|error| error.get() != "null") {
             let reported = error::object(error.get()).or_else(|| error::parse(data)).unwrap_or_default();
             draft.fail(error::failure(Wire::Gemini, None, reported));
@@ -119,7 +125,7 @@ impl State {
             if let Some(reason) = candidate.finish_reason.filter(|reason| !reason.is_empty()) {
                 finish(reason, candidate.finish_message, draft);
                 // The account comes with the last chunk; without it there may be one more.
-                draft.done |= account.is_some();
+                draft.done |= counted;
             }
         }
         Ok(())
@@ -174,6 +180,21 @@ impl State {
     }
 }
 
+/// A call's part without the id in it, for an id that does not tell it from other calls.
+#[must_use]
+pub fn without_call_id(part: &str) -> String {
+    type Members<'a> = BTreeMap<String, &'a RawValue>;
+    let anonymous = || {
+        let mut members: Members<'_> = serde_json::from_str(part).ok()?;
+        let mut call: Members<'_> = serde_json::from_str(members.get("functionCall")?.get()).ok()?;
+        call.remove("id")?;
+        let call = serde_json::value::to_raw_value(&call).ok()?;
+        members.insert("functionCall".to_owned(), &call);
+        serde_json::to_string(&members).ok()
+    };
+    anonymous().unwrap_or_else(|| part.to_owned())
+}
+
 fn finish(reason: String, message: Option<String>, draft: &mut Draft) {
     match reason.as_str() {
         "STOP" => draft.stopped(Stop::End),
@@ -184,7 +205,7 @@ fn finish(reason: String, message: Option<String>, draft: &mut Draft) {
         "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" => {
             let said = message.unwrap_or_else(|| "it gave no details".to_owned());
             let failure = format!("the model wrote a call that the provider could not read ({reason}): {said}");
-            draft.fail(Failure::new(FailureCode::Malformed, failure));
+            draft.fail(Failure::new(FailureCode::Malformed, failure).taken());
         }
         _ => draft.stopped(Stop::Other(reason)),
     }

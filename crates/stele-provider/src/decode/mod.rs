@@ -18,6 +18,7 @@ use crate::sse;
 use draft::Draft;
 
 pub use error::http_failure;
+pub use gemini::without_call_id;
 
 /// A piece of an answer as it arrives, for people to watch. What counts is the [`Answer`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,7 +234,7 @@ impl Decoder {
                     self.wire.document(&stele_core::repair_surrogates(text.trim()), &mut self.draft)
                 {
                     self.draft.fail(if error.is_eof() {
-                        Failure::new(FailureCode::Incomplete, "the answer ended in mid-document")
+                        Failure::new(FailureCode::Incomplete, "the answer ended in mid-document").taken()
                     } else {
                         malformed(self.wire.name(), &error.to_string())
                     });
@@ -292,8 +293,7 @@ fn document_error(text: &str) -> Option<error::Reported> {
 }
 
 fn malformed(wire: Wire, what: &str) -> Failure {
-    Failure::new(
-        FailureCode::Malformed,
-        format!("the server sent something that {wire} does not have: {what}; check the route's wire and base URL"),
-    )
+    let why =
+        format!("the server sent something that {wire} does not have: {what}; check the route's wire and base URL");
+    Failure::new(FailureCode::Malformed, why).taken()
 }

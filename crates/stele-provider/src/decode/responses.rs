@@ -19,10 +19,14 @@ pub(super) struct State {
 #[derive(Debug)]
 struct Item {
     index: u64,
+    /// Its own id and that of its call, as far as it has them.
+    ids: Ids,
     at: usize,
     /// True when its final form arrived.
     done: bool,
 }
+
+type Ids = (Option<String>, Option<String>);
 
 #[derive(Deserialize)]
 struct Event<'a> {
@@ -64,6 +68,8 @@ struct Incomplete {
 struct ItemFields<'a> {
     #[serde(rename = "type", default)]
     kind: Option<String>,
+    #[serde(default)]
+    id: Option<String>,
     #[serde(default)]
     call_id: Option<String>,
     #[serde(default)]
@@ -145,16 +151,15 @@ impl State {
 
     fn response(&mut self, json: &str, event: &str, draft: &mut Draft) -> serde_json::Result<()> {
         let response: Response<'_> = serde_json::from_str(json)?;
-        if let Some(raw) = response.usage.filter(|raw| raw.get() != "null") {
-            draft.usage = usage::responses(raw.get());
-            draft.usage_raw = Some(raw.get().to_owned());
-        }
         // What was not streamed stands here.
         for (index, item) in response.output.unwrap_or_default().into_iter().enumerate() {
             let index = index as u64;
             if !self.items.iter().any(|known| known.index == index && known.done) {
                 self.item(Some(index), item, true, draft)?;
             }
+        }
+        if let Some(raw) = response.usage.filter(|raw| raw.get() != "null") {
+            draft.account(usage::responses(raw.get()), raw.get(), true);
         }
         let status = response.status.unwrap_or_else(|| event.to_owned());
         match status.as_str() {
@@ -180,7 +185,10 @@ impl State {
     fn item(&mut self, index: Option<u64>, raw: &RawValue, done: bool, draft: &mut Draft) -> serde_json::Result<()> {
         let index = index.unwrap_or(self.items.len() as u64);
         let fields: ItemFields<'_> = serde_json::from_str(raw.get())?;
-        let known = self.items.iter().position(|item| item.index == index && !item.done);
+        let ids = (fields.id, fields.call_id);
+        // Some servers give every item the same index; one that is done comes again only where its ids say so.
+        let again = |item: &Item| !item.done || ids != Ids::default() && item.ids == ids;
+        let known = self.items.iter().position(|item| item.index == index && again(item));
         let opened = known.map(|known| self.items[known].at);
         let at = match fields.kind.as_deref().unwrap_or_default() {
             "message" => {
@@ -214,7 +222,7 @@ impl State {
             }
             "function_call" => {
                 let name = fields.name.unwrap_or_default();
-                let at = opened.unwrap_or_else(|| draft.call(fields.call_id.as_deref(), &name));
+                let at = opened.unwrap_or_else(|| draft.call(ids.1.as_deref(), &name));
                 draft.name_call(at, &name);
                 if done {
                     complete(at, &fields.arguments.unwrap_or_default(), draft);
@@ -224,8 +232,8 @@ impl State {
             _ => return Ok(()),
         };
         match known {
-            Some(known) => self.items[known].done = done,
-            None => self.items.push(Item { index, at, done }),
+            Some(known) => self.items[known].done |= done,
+            None => self.items.push(Item { index, ids, at, done }),
         }
         Ok(())
     }
@@ -247,7 +255,7 @@ impl State {
             // The opening is missing: only text tells by itself what it is.
             (Stream::Text, None) => {
                 let at = draft.text(None, more);
-                self.items.push(Item { index: index.unwrap_or(0), at, done: false });
+                self.items.push(Item { index: index.unwrap_or(0), ids: Ids::default(), at, done: false });
             }
             (Stream::Reasoning | Stream::Arguments, None) => {}
         }

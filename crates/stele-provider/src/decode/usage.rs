@@ -32,6 +32,10 @@ impl Anthropic {
         self.output_tokens = self.output_tokens.max(later.output_tokens);
     }
 
+    pub(super) fn counts_output(self) -> bool {
+        self.output_tokens.is_some()
+    }
+
     pub(super) fn buckets(self) -> Usage {
         let split = self.cache_creation.unwrap_or_default();
         let (five, hour) = (split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens);
@@ -145,6 +149,10 @@ impl Gemini {
         self.thoughts_token_count = later.thoughts_token_count.or(self.thoughts_token_count);
     }
 
+    pub(super) fn counts_output(self) -> bool {
+        self.candidates_token_count.or(self.thoughts_token_count).is_some()
+    }
+
     pub(super) fn buckets(self) -> Usage {
         let input = sum(self.prompt_token_count, self.tool_use_prompt_token_count);
         let output = sum(self.candidates_token_count, self.thoughts_token_count);
@@ -152,7 +160,8 @@ impl Gemini {
     }
 }
 
-/// Buckets from an input that includes what was read and written; never below zero.
+/// Buckets from an input that includes what was read and written. Where the parts are more than the whole, one of them is
+/// wrong and nobody can tell which.
 fn inclusive(
     input: Option<u64>,
     cache_read: Option<u64>,
@@ -160,9 +169,13 @@ fn inclusive(
     output: Option<u64>,
     reasoning: Option<u64>,
 ) -> Usage {
-    let fresh =
-        input.map(|input| input.saturating_sub(cache_read.unwrap_or(0)).saturating_sub(cache_write.unwrap_or(0)));
-    Usage { fresh, cache_read, cache_write, output, reasoning, ..Usage::default() }
+    let output = Usage { output, reasoning, ..Usage::default() };
+    let parts = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
+    match input.map(|input| input.checked_sub(parts)) {
+        Some(None) => output,
+        Some(fresh) => Usage { fresh, cache_read, cache_write, ..output },
+        None => Usage { cache_read, cache_write, ..output },
+    }
 }
 
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
@@ -218,9 +231,9 @@ mod tests {
     }
 
     #[test]
-    fn cached_is_never_subtracted_below_zero() {
-        let usage = chat(Some(r#"{"prompt_tokens":5,"prompt_tokens_details":{"cached_tokens":9}}"#), None).unwrap();
-        assert_eq!((usage.fresh, usage.cache_read), (Some(0), Some(9)));
+    fn more_cached_than_there_is_tells_nothing_of_the_input() {
+        let told = r#"{"prompt_tokens":5,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":9}}"#;
+        assert_eq!(chat(Some(told), None), Some(Usage { output: Some(3), ..Usage::default() }));
     }
 
     #[test]

@@ -11,8 +11,8 @@ mod vendor;
 use std::collections::BTreeMap;
 
 use stele_core::{
-    CacheMarks, CacheTtl, Config, DERIVE_REV, Dialect, Failure, FailureCode, ImageInput, OptionalField, Parameters,
-    Price, SessionId, Wire,
+    CacheMarks, CacheTtl, Config, Dialect, Failure, FailureCode, ImageInput, OptionalField, Parameters, Price,
+    SessionId, Wire,
 };
 
 use crate::{Endpoint, Ledger, Secret, catalogue};
@@ -104,7 +104,7 @@ impl Route {
             base_url: self.base_url.clone(),
             model: self.model.clone(),
             encoder: crate::revision(self.wire).to_owned(),
-            derive_rev: DERIVE_REV,
+            derive_rev: stele_core::derive_rev(self.wire),
             parameters,
             images: self.images(dialect.as_ref()),
             cache: CacheMarks {

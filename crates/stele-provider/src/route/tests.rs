@@ -99,7 +99,7 @@ fn a_config_holds_what_its_endpoint_takes_and_nothing_else() {
     let anthropic = route("anthropic", &[("ANTHROPIC_API_KEY", "a")]);
     assert_eq!(anthropic.parameters.max_output_tokens, Some(32_000));
     assert_eq!(anthropic.cache, CacheMarks::default());
-    assert_eq!((anthropic.dialect, anthropic.derive_rev), (None, DERIVE_REV));
+    assert_eq!((anthropic.dialect, anthropic.derive_rev), (None, stele_core::derive_rev(Wire::AnthropicMessages)));
     assert!(anthropic.encoder.starts_with("anthropic-messages/"));
     let openai = route("openai", &[("OPENAI_API_KEY", "o")]);
     assert_eq!(openai.cache.key.as_deref(), Some(session().as_str()));

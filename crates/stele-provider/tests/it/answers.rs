@@ -193,6 +193,31 @@ fn a_broken_connection_keeps_what_had_arrived() {
     assert_eq!(failure.usage.unwrap().cache_read, Some(90));
 }
 
+#[test]
+fn what_was_counted_before_the_end_is_no_count_of_the_output() {
+    // Anthropic's opening says 1, and Gemini's chunks count what there was by then.
+    let text = r#"{"type":"content_block_delta","index":0,"delta":{"text":"so much text"}}"#;
+    let stop = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"}}"#;
+    let expect = Usage { fresh: Some(5), cache_read: Some(90), ..Usage::default() };
+    for events in [vec![ANTHROPIC[0]], vec![ANTHROPIC[0], text]] {
+        let failure = decode_whole(Wire::AnthropicMessages, &stream(&events)).unwrap_err();
+        assert_eq!((failure.code, failure.usage), (FailureCode::Incomplete, Some(expect)));
+    }
+    let answer = decode_whole(Wire::AnthropicMessages, &stream(&[ANTHROPIC[0], text, stop])).unwrap();
+    assert_eq!(answer.usage, Some(expect));
+
+    let begun = r#"{"candidates":[{"content":{"parts":[{"text":"so much"}]}}],"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":1}}"#;
+    let ended = r#"{"candidates":[{"content":{"parts":[{"text":" text"}]},"finishReason":"STOP"}]}"#;
+    let expect = Usage { fresh: Some(5), ..Usage::default() };
+    let failure = decode_whole(Wire::Gemini, &stream(&[begun])).unwrap_err();
+    assert_eq!(failure.usage, Some(expect));
+    assert_eq!(decode_whole(Wire::Gemini, &stream(&[begun, ended])).unwrap().usage, Some(expect));
+
+    // vLLM counts in every chunk, if it is asked to.
+    let begun = r#"{"choices":[{"delta":{"content":"so"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}"#;
+    assert_eq!(decode_whole(Wire::OpenaiChat, &stream(&[begun])).unwrap_err().usage, Some(expect));
+}
+
 const RESPONSES: &[&str] = &[
     r#"{"type":"response.created","response":{"status":"in_progress"}}"#,
     r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1","summary":[]}}"#,
@@ -221,6 +246,22 @@ fn responses_items_count_as_they_stand_when_they_are_done() {
     let usage =
         Usage { fresh: Some(36), cache_read: Some(64), output: Some(9), reasoning: Some(4), ..Usage::default() };
     assert_eq!(answer.usage, Some(usage));
+}
+
+#[test]
+fn an_item_that_is_sent_twice_is_one_item() {
+    let mut events = RESPONSES.to_vec();
+    for at in [11, 8, 7, 3] {
+        events.insert(at, RESPONSES[at]);
+    }
+    let whole = decode_whole(Wire::OpenaiResponses, &stream(RESPONSES)).unwrap();
+    assert_eq!(decode_whole(Wire::OpenaiResponses, &stream(&events)).unwrap(), whole);
+    // One that is called anew on an index that is taken, or by an id that is, is another one.
+    let mut other = RESPONSES.to_vec();
+    let again = RESPONSES[11].replace("call_1", "call_2");
+    let elsewhere = RESPONSES[11].replace("\"output_index\":2", "\"output_index\":3");
+    other.splice(12..12, [again.as_str(), elsewhere.as_str()]);
+    assert_eq!(calls_of(&decode_whole(Wire::OpenaiResponses, &stream(&other)).unwrap()).len(), 3);
 }
 
 #[test]

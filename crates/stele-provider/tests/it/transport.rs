@@ -127,7 +127,7 @@ async fn silence_before_the_head_ends_at_the_limit() {
     let (port, _seen) = serve(vec![Step::UntilClosed]).await;
     let failure = failed(ask(&impatient(), &chat(port)).await, FailureCode::IdleTimeout, "limits.idle_ms");
     assert!(failure.message.as_str().contains(&format!("127.0.0.1:{port} sent nothing for 250ms")), "{failure:?}");
-    assert!(!failure.output);
+    assert_eq!((failure.output, failure.may_be_billed()), (false, true));
 }
 
 #[tokio::test]
@@ -219,6 +219,42 @@ async fn a_connection_is_used_again() {
         assert_eq!(text(&ask(&client, &chat(port)).await.unwrap()), CHAT_TEXT);
     }
     assert_eq!(seen.await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_may_have_been_taken_may_be_billed_and_what_was_refused_was_not() {
+    for (steps, billed) in [
+        (vec![], true),
+        (vec![Step::send("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")], true),
+        (vec![Step::send("HTTP/1.1 529 X\r\ncontent-length: 0\r\n\r\n")], false),
+        (vec![Step::send(HEAD), Step::send("data: {\"error\":{\"message\":\"busy\",\"code\":503}}\n\n")], false),
+    ] {
+        let (port, _seen) = serve(steps).await;
+        let failure = ask(&client(ClientSettings::default()), &chat(port)).await.unwrap_err();
+        assert_eq!(failure.may_be_billed(), billed, "{failure:?}");
+    }
+    let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let failure = ask(&client(ClientSettings::default()), &chat(port)).await.unwrap_err();
+    assert!(!failure.may_be_billed(), "{failure:?}");
+}
+
+#[tokio::test]
+async fn a_key_that_the_server_repeats_is_blanked() {
+    let said = |text: &str| format!(r#"{{"error":{{"message":"{text}"}}}}"#);
+    let refused = said("Incorrect API key provided: sk-secret, sk\\u002dsecret");
+    let long = said(&format!("{}sk-secret", "x".repeat(2_046)));
+    for answer in [
+        format!("HTTP/1.1 401 X\r\ncontent-length: {}\r\n\r\n{refused}", refused.len()),
+        format!("HTTP/1.1 401 X\r\ncontent-length: {}\r\n\r\n{long}", long.len()),
+        format!("{HEAD}data: {refused}\n\n"),
+        format!("{HEAD}{refused}"),
+    ] {
+        let (port, _seen) = serve(vec![Step::send(answer.as_str())]).await;
+        let failure = ask(&client(ClientSettings::default()), &chat(port)).await.unwrap_err();
+        let said = failure.message.as_str();
+        assert!(!said.contains("secret") && !said.contains("sk"), "{said}");
+        assert!(said.contains("[key") || said.contains("xxxx"), "{said}");
+    }
 }
 
 #[tokio::test]

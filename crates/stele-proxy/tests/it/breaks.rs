@@ -132,8 +132,19 @@ fn a_clock_in_the_system() {
     let parting = found.parting.unwrap();
     assert!(parting.before.shared.ends_with("it is 10:4"), "{parting:?}");
     assert!(parting.before.differs.starts_with("1:07") && parting.after.differs.starts_with("2:31"), "{parting:?}");
-    // Sonnet 4.5: written at 3.75 $, read at 0.30 $ a million tokens.
-    assert_eq!(found.lost_cost.unwrap().0, found.lost * 3_450_000 / 1_000_000);
+    // Sonnet 4.5: 3 $ a million tokens, read at 0.30 $.
+    assert_eq!(found.lost_cost.unwrap().0, found.lost * 2_700_000 / 1_000_000);
+    // Written at 3.75 $, where that is what was reported, or where nothing was.
+    let first = recorded(1, 0, Wire::AnthropicMessages, &anthropic(), Some(0));
+    let second = recorded(2, 10, Wire::AnthropicMessages, &after, Some(0));
+    let fresh = second.usage.unwrap().fresh;
+    let written = Usage { fresh: Some(3), cache_write_5m: fresh, cache_read: Some(0), ..Usage::default() };
+    for usage in [Some(written), None] {
+        let requests = [first.clone(), Recorded { usage, ..second.clone() }];
+        let line = report(&requests, &Judging::default()).conversations.remove(0).requests.remove(1);
+        assert!(line.lost > 0);
+        assert_eq!(line.lost_cost.unwrap().0, line.lost * 3_450_000 / 1_000_000, "{usage:?}");
+    }
 }
 
 #[test]
