@@ -457,6 +457,8 @@ impl TextView {
 
     /// Shows a question: about a call, or what a tool wants to know.
     pub fn question(&mut self, pending: &Pending) {
+        // Nothing goes on until it is answered.
+        self.doing.clear();
         let style = self.screen.style;
         let question = match pending {
             Pending::Approval(call) => {
