@@ -131,6 +131,18 @@ fn an_undo_keeps_what_it_writes_in_place() {
     assert_eq!((patched.code, place.read("other").as_str()), (1, "old\n"), "{patched:?}");
     let why = "no copy of what is written can be kept in";
     assert!(patched.err.contains("file.io") && patched.err.contains(why), "{patched:?}");
+    // What failed is not done: it can be done once there is room for the copy, either way.
+    fs::remove_file(&folder).unwrap();
+    let redo = Done::of(place.stele(["undo", "--redo"]));
+    assert_eq!((redo.code, place.read("other").as_str()), (0, "new\n"), "{redo:?}");
+    fs::remove_dir(&folder).unwrap();
+    fs::write(&folder, "no folder").unwrap();
+    let undo = Done::of(place.stele(["undo"]));
+    assert_eq!((undo.code, place.read("other").as_str()), (1, "new\n"), "{undo:?}");
+    fs::remove_file(&folder).unwrap();
+    let undo = Done::of(place.stele(["undo"]));
+    assert_eq!((undo.code, place.read("other").as_str()), (0, "old\n"), "{undo:?}");
+    place.assert_clean();
 }
 
 /// Signals a command as soon as the first of many files is what it makes of it.
