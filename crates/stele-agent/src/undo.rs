@@ -1,7 +1,8 @@
-//! Taking a turn back, and doing it again: files first, then the conversation.
+//! Taking a turn back, and doing it again: its files and its part of the conversation.
 //!
-//! Files come first, so that a process that is killed between the two leaves a turn that can be taken back once more:
-//! what is already as it should be is left alone. All files of one undo change or none.
+//! What is about to be replaced is in the log, with the record that says so, before the first file is touched: a process
+//! that is killed on the way leaves a turn that counts as taken back, and doing it again brings back what was replaced and
+//! leaves alone what was not reached. All files of one undo change or none; when none could, the record is taken back.
 //!
 //! **Invariant:** a file is touched only while it is exactly what the log says it was left as, and only when the log
 //! keeps what it is, unless somebody asked for more.
@@ -75,7 +76,6 @@ impl Driver {
         }
         let Some(last) = self.state().history().done().last().cloned() else { return Err(Error::NothingTo("undo")) };
         let plan = Plan::backwards(last.files.values(), self.agent.store(), changed_since)?;
-        plan.carry_out(&self.agent.options.in_place)?;
         let files = plan.files();
         let cut = self.state().undo_cut();
         self.append(UndoApplied {
@@ -88,8 +88,21 @@ impl Driver {
         if let Some(cut) = cut {
             self.append(cut)?;
         }
-        self.follow_cut(by)?;
+        self.follow_cut(by.clone())?;
+        let todo = self.state().todo().to_vec();
         self.restore_todo(&last.todo)?;
+        self.commit()?;
+        if let Err(error) = plan.carry_out(&self.agent.options.in_place) {
+            if matches!(error, Error::Restore(_)) {
+                let cut = self.state().redo_cut();
+                self.append(RedoApplied { turn: last.turn, by: by.clone(), files: Vec::new(), left: Vec::new() })?;
+                cut.map_or(Ok(()), |cut| self.append(cut))?;
+                self.follow_cut(by)?;
+                self.restore_todo(&todo)?;
+                self.commit()?;
+            }
+            return Err(error);
+        }
         self.follow_cwd()?;
         self.commit()?;
         Ok(Restored { turn: last.turn, title: last.title, files, left: plan.left, not_covered: last.not_covered })
@@ -107,15 +120,29 @@ impl Driver {
             return Err(Error::NothingTo("redo"));
         };
         let plan = Plan::backwards(undone.files.iter(), self.agent.store(), changed_since)?;
-        plan.carry_out(&self.agent.options.in_place)?;
         let files = plan.files();
         let (turn, cut) = (undone.changes.turn, self.state().redo_cut());
         self.append(RedoApplied { turn, by: by.clone(), files: plan.logged(), left: plan.left.clone() })?;
         if let Some(cut) = cut {
             self.append(cut)?;
         }
-        self.follow_cut(by)?;
+        self.follow_cut(by.clone())?;
+        let todo = self.state().todo().to_vec();
         self.restore_todo(&undone.todo)?;
+        self.commit()?;
+        if let Err(error) = plan.carry_out(&self.agent.options.in_place) {
+            if matches!(error, Error::Restore(_)) {
+                let cut = self.state().undo_cut();
+                let files = undone.files.iter().map(|file| kept_again(file, self.agent.store())).collect();
+                let not_covered = undone.changes.not_covered.clone();
+                self.append(UndoApplied { turn, by: by.clone(), files, left: Vec::new(), not_covered })?;
+                cut.map_or(Ok(()), |cut| self.append(cut))?;
+                self.follow_cut(by)?;
+                self.restore_todo(&todo)?;
+                self.commit()?;
+            }
+            return Err(error);
+        }
         self.follow_cwd()?;
         self.commit()?;
         Ok(Restored { turn, title: undone.changes.title, files, left: plan.left, not_covered: Vec::new() })
@@ -214,6 +241,7 @@ impl Plan {
             }
         }
         plan.keep_only_copies(&moved);
+        plan.keep_what_has_no_way_back(&changes);
         plan.left.sort_by(|one, other| one.path.cmp(&other.path));
         plan.steps.sort_by_key(|step| (step.rank(), std::cmp::Reverse(step.path.clone())));
         plan.share_folders(&all);
@@ -233,6 +261,23 @@ impl Plan {
         self.left.push(FileLeft { path, why: LeftWhy::Blocked { detail } });
         // What was to move away from there may have been the only copy of another one.
         self.keep_only_copies(moved);
+    }
+
+    /// What the turn took from a place that has to be left as it is stays where it went, also when the log keeps it.
+    fn keep_what_has_no_way_back(&mut self, changes: &[&FileChange]) {
+        let is_left = |change: &&&FileChange| self.left.iter().any(|left| left.path == change.path);
+        let homeless: Vec<&FileChange> =
+            changes.iter().filter(|change| change.before.is_some()).filter(is_left).copied().collect();
+        let (stays, goes) = std::mem::take(&mut self.steps).into_iter().partition::<Vec<_>, _>(|step| {
+            let has_content = step.now.is_some_and(|now| now.len > 0);
+            has_content && step.to.is_none() && homeless.iter().any(|change| came_from(change, step))
+        });
+        self.steps = goes;
+        for step in stays {
+            let from = homeless.iter().find(|change| came_from(change, &step)).map_or("", |change| &change.path);
+            let detail = format!("it was moved here from {from}, where it cannot go back to");
+            self.left.push(FileLeft { path: step.name, why: LeftWhy::Blocked { detail } });
+        }
     }
 
     /// The places from which files move back.
@@ -387,6 +432,12 @@ fn bytes_before(change: &FileChange, store: &Store) -> Result<Option<Vec<u8>>> {
     })
 }
 
+/// A change that the log has already, to be logged once more.
+fn kept_again(change: &FileChange, store: &Store) -> FileChange {
+    let bytes = bytes_before(change, store).ok().flatten();
+    FileChange { kept: bytes.map(Content::new), ..change.clone() }
+}
+
 fn same_content(one: Option<FileVersion>, other: Option<FileVersion>) -> bool {
     one.is_some() && one.map(|version| version.hash) == other.map(|version| version.hash)
 }
@@ -402,6 +453,11 @@ fn already(change: &FileChange, store: &Store) -> FileChange {
         kept: found.map(Content::new),
         made: None,
     }
+}
+
+/// True when a turn took this file from its place and what it was stands where this step is.
+fn came_from(change: &FileChange, step: &Step) -> bool {
+    change.after.is_none() && same_content(change.before, step.now)
 }
 
 /// True for a folder that holds nothing but files that go.

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::commands::run::runtime;
+use crate::error::Result;
 use stele_core::By;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -11,6 +13,22 @@ pub struct Signals {
     terminate: Signal,
     hang_up: Signal,
     end: bool,
+}
+
+/// Holds the signals that end a program until what is being written is whole: files are changed together or not at all,
+/// and a command that changes them says what it did.
+pub fn hold() -> Result<Held> {
+    let runtime = runtime()?;
+    let within = runtime.enter();
+    let signals = crate::commands::run::signals()?;
+    drop(within);
+    Ok(Held { _runtime: runtime, _signals: signals })
+}
+
+/// Signals that are held: once they are, this process is not ended by them any more.
+pub struct Held {
+    _runtime: tokio::runtime::Runtime,
+    _signals: Signals,
 }
 
 impl Signals {

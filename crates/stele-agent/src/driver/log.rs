@@ -51,6 +51,8 @@ impl Driver {
     fn is_barrier(&self, event: &Event) -> bool {
         match event {
             Event::RequestSent(_) | Event::TurnEnded(_) => true,
+            // What they replace is safe before they replace it.
+            Event::UndoApplied(_) | Event::RedoApplied(_) => true,
             Event::ToolStarted(started) => {
                 let calls = self.state.step().map_or(&[][..], |step| &step.calls);
                 calls.iter().any(|call| call.call == started.call && call.effects != Effects::None)

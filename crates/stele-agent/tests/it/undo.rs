@@ -255,7 +255,7 @@ async fn what_is_in_the_way_is_named_and_nothing_is_written_through_a_link() {
 }
 
 #[tokio::test]
-async fn only_what_is_over_is_taken_back_and_files_before_the_log() {
+async fn only_what_is_over_is_taken_back_also_when_its_files_are_back_already() {
     let turns = vec![vec![
         ("write", json!({"path": "f", "content": "x"})),
         ("todo", json!({"items": [{"text": "more", "status": "pending"}]})),
@@ -267,7 +267,7 @@ async fn only_what_is_over_is_taken_back_and_files_before_the_log() {
     assert!(matches!(driver.undo(me(), ChangedSince::Leave), Err(Error::NothingTo("undo"))));
     ask(&mut driver, "go on").await;
     assert_eq!(driver.state().todo().len(), 1);
-    // Killed after the files were restored and before it was logged: the turn can still be taken back.
+    // Somebody else took its files back: the turn can still be taken back.
     fs::remove_file(stage.path("f")).unwrap();
     driver.command(Command::Undo { by: me(), changed_since: ChangedSince::Leave }).unwrap();
     driver.command(Command::Undo { by: me(), changed_since: ChangedSince::Leave }).unwrap();

@@ -131,4 +131,86 @@ fn an_undo_keeps_what_it_writes_in_place() {
     assert_eq!((patched.code, place.read("other").as_str()), (1, "old\n"), "{patched:?}");
     let why = "no copy of what is written can be kept in";
     assert!(patched.err.contains("file.io") && patched.err.contains(why), "{patched:?}");
+    // What failed is not done: it can be done once there is room for the copy, either way.
+    fs::remove_file(&folder).unwrap();
+    let redo = Done::of(place.stele(["undo", "--redo"]));
+    assert_eq!((redo.code, place.read("other").as_str()), (0, "new\n"), "{redo:?}");
+    fs::remove_dir(&folder).unwrap();
+    fs::write(&folder, "no folder").unwrap();
+    let undo = Done::of(place.stele(["undo"]));
+    assert_eq!((undo.code, place.read("other").as_str()), (1, "new\n"), "{undo:?}");
+    fs::remove_file(&folder).unwrap();
+    let undo = Done::of(place.stele(["undo"]));
+    assert_eq!((undo.code, place.read("other").as_str()), (0, "old\n"), "{undo:?}");
+    place.assert_clean();
+}
+
+/// Signals a command as soon as the first of many files is what it makes of it.
+fn signalled_at_the_first_change(place: &Place, mut command: Command, signal: rustix::process::Signal, to: &str) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let changed = || (0..MANY).any(|at| place.read(&format!("f{at}")) == to);
+    while !changed() && child.try_wait().unwrap().is_none() {}
+    let pid = rustix::process::Pid::from_child(&child);
+    let _ = rustix::process::kill_process(pid, signal);
+    child.wait().unwrap();
+}
+
+/// Files that are changed together.
+const MANY: usize = 300;
+
+fn all_are(place: &Place, text: &str) {
+    let others = (0..MANY).filter(|at| place.read(&format!("f{at}")) != text).count();
+    assert_eq!(others, 0, "files that are not {text:?}");
+}
+
+#[test]
+fn an_undo_that_is_interrupted_is_whole_and_one_that_is_killed_loses_nothing() {
+    use rustix::process::Signal;
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        let place = Place::new();
+        (0..MANY).for_each(|at| place.write(&format!("f{at}"), "old\n"));
+        let change = json!({"command": "for f in f*; do echo new > $f; done"});
+        let server = server(Script::new([Say::call("bash", &change), Say::text("Done.")]));
+        assert_eq!(Done::of(place.with(&server, ["run", "--mode", "full", "x"])).code, 0);
+        (0..MANY).for_each(|at| place.write(&format!("f{at}"), "mine\n"));
+        signalled_at_the_first_change(&place, place.stele(["undo", "--overwrite"]), signal, "old\n");
+        if signal != Signal::KILL {
+            all_are(&place, "old\n");
+        }
+        let redo = Done::of(place.stele(["undo", "--redo"]));
+        assert_eq!(redo.code, 0, "{redo:?}");
+        all_are(&place, "mine\n");
+        place.assert_clean();
+    }
+}
+
+#[test]
+fn a_patch_that_is_interrupted_is_whole() {
+    use std::fmt::Write as _;
+    let mut patch = "*** Begin Patch\n".to_owned();
+    (0..MANY).for_each(|at| write!(patch, "*** Update File: f{at}\n-old\n+new\n").unwrap());
+    patch.push_str("*** End Patch\n");
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
+        let place = Place::new();
+        (0..MANY).for_each(|at| place.write(&format!("f{at}"), "old\n"));
+        let input = place.path().join("patch");
+        fs::write(&input, &patch).unwrap();
+        let mut command = place.stele(["patch"]);
+        command.stdin(fs::File::open(&input).unwrap());
+        signalled_at_the_first_change(&place, command, signal, "new\n");
+        all_are(&place, "new\n");
+    }
+}
+
+#[test]
+fn a_moved_file_stays_where_it_is_when_its_place_is_taken() {
+    let place = Place::new();
+    place.write("g", "precious\n");
+    let moves = json!({"command": "mkdir d; mv g d/g"});
+    let server = server(Script::new([Say::call("bash", &moves), Say::text("Done.")]));
+    assert_eq!(Done::of(place.with(&server, ["run", "--mode", "full", "x"])).code, 0);
+    place.write("g", "mine\n");
+    let undo = Done::of(place.stele(["undo"]));
+    assert!(undo.code == 1 && undo.out.contains("! d/g left as it is: it was moved here from"), "{undo:?}");
+    assert_eq!((place.read("g"), place.read("d/g")), ("mine\n".into(), "precious\n".into()));
 }
