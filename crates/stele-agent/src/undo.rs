@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use stele_core::{
-    By, Content, FileChange, FileLeft, FileVersion, Hash, LeftWhy, RedoApplied, State, TodoSet, ToolError, UndoApplied,
-    limits,
+    By, Content, Event, FileChange, FileLeft, FileVersion, Hash, LeftWhy, RedoApplied, State, SurfaceReplaced,
+    TodoItem, TodoSet, ToolError, UndoApplied, limits,
 };
 use stele_store::Store;
 use stele_tools::InPlace;
@@ -76,35 +76,19 @@ impl Driver {
         }
         let Some(last) = self.state().history().done().last().cloned() else { return Err(Error::NothingTo("undo")) };
         let plan = Plan::backwards(last.files.values(), self.agent.store(), changed_since)?;
-        let files = plan.files();
-        let cut = self.state().undo_cut();
-        self.append(UndoApplied {
+        let (files, todo) = (plan.files(), self.state().todo().to_vec());
+        let undone = UndoApplied {
             turn: last.turn,
             by: by.clone(),
             files: plan.logged(),
             left: plan.left.clone(),
             not_covered: last.not_covered.clone(),
+        };
+        self.log_restored(undone, State::undo_cut, by.clone(), &last.todo)?;
+        self.carry_out(&plan, |driver| {
+            let redone = RedoApplied { turn: last.turn, by: by.clone(), files: Vec::new(), left: Vec::new() };
+            driver.log_restored(redone, State::redo_cut, by, &todo)
         })?;
-        if let Some(cut) = cut {
-            self.append(cut)?;
-        }
-        self.follow_cut(by.clone())?;
-        let todo = self.state().todo().to_vec();
-        self.restore_todo(&last.todo)?;
-        self.commit()?;
-        if let Err(error) = plan.carry_out(&self.agent.options.in_place) {
-            if matches!(error, Error::Restore(_)) {
-                let cut = self.state().redo_cut();
-                self.append(RedoApplied { turn: last.turn, by: by.clone(), files: Vec::new(), left: Vec::new() })?;
-                cut.map_or(Ok(()), |cut| self.append(cut))?;
-                self.follow_cut(by)?;
-                self.restore_todo(&todo)?;
-                self.commit()?;
-            }
-            return Err(error);
-        }
-        self.follow_cwd()?;
-        self.commit()?;
         Ok(Restored { turn: last.turn, title: last.title, files, left: plan.left, not_covered: last.not_covered })
     }
 
@@ -120,35 +104,50 @@ impl Driver {
             return Err(Error::NothingTo("redo"));
         };
         let plan = Plan::backwards(undone.files.iter(), self.agent.store(), changed_since)?;
-        let files = plan.files();
-        let (turn, cut) = (undone.changes.turn, self.state().redo_cut());
-        self.append(RedoApplied { turn, by: by.clone(), files: plan.logged(), left: plan.left.clone() })?;
-        if let Some(cut) = cut {
-            self.append(cut)?;
-        }
-        self.follow_cut(by.clone())?;
-        let todo = self.state().todo().to_vec();
-        self.restore_todo(&undone.todo)?;
-        self.commit()?;
-        if let Err(error) = plan.carry_out(&self.agent.options.in_place) {
-            if matches!(error, Error::Restore(_)) {
-                let cut = self.state().undo_cut();
-                let files = undone.files.iter().map(|file| kept_again(file, self.agent.store())).collect();
-                let not_covered = undone.changes.not_covered.clone();
-                self.append(UndoApplied { turn, by: by.clone(), files, left: Vec::new(), not_covered })?;
-                cut.map_or(Ok(()), |cut| self.append(cut))?;
-                self.follow_cut(by)?;
-                self.restore_todo(&todo)?;
-                self.commit()?;
-            }
-            return Err(error);
-        }
-        self.follow_cwd()?;
-        self.commit()?;
+        let (files, todo, turn) = (plan.files(), self.state().todo().to_vec(), undone.changes.turn);
+        let redone = RedoApplied { turn, by: by.clone(), files: plan.logged(), left: plan.left.clone() };
+        self.log_restored(redone, State::redo_cut, by.clone(), &undone.todo)?;
+        self.carry_out(&plan, |driver| {
+            let files = undone.files.iter().map(|file| kept_again(file, driver.agent.store())).collect();
+            let not_covered = undone.changes.not_covered.clone();
+            let taken_back = UndoApplied { turn, by: by.clone(), files, left: Vec::new(), not_covered };
+            driver.log_restored(taken_back, State::undo_cut, by, &todo)
+        })?;
         Ok(Restored { turn, title: undone.changes.title, files, left: plan.left, not_covered: Vec::new() })
     }
 
-    fn restore_todo(&mut self, items: &[stele_core::TodoItem]) -> Result<()> {
+    /// Logs that a turn is taken back or done again, with what that does to the conversation and the list of things to do.
+    fn log_restored(
+        &mut self,
+        applied: impl Into<Event>,
+        cut: fn(&State) -> Option<SurfaceReplaced>,
+        by: By,
+        todo: &[TodoItem],
+    ) -> Result<()> {
+        let cut = cut(self.state());
+        self.append(applied)?;
+        if let Some(cut) = cut {
+            self.append(cut)?;
+        }
+        self.follow_cut(by)?;
+        self.restore_todo(todo)?;
+        self.commit()
+    }
+
+    /// Changes the files of what was logged; when none could be changed, that is taken back.
+    fn carry_out(&mut self, plan: &Plan, take_back: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        match plan.carry_out(&self.agent.options.in_place) {
+            Ok(()) => self.follow_cwd(),
+            Err(error) => {
+                if matches!(error, Error::Restore(_)) {
+                    take_back(self)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn restore_todo(&mut self, items: &[TodoItem]) -> Result<()> {
         if self.state().todo() == items {
             return Ok(());
         }

@@ -4,24 +4,24 @@
 //! not too large. Content is read again only where one of these differs, so that a look at a workspace in which nothing
 //! changed costs no more than walking it. All of it is capped; what is left out is named.
 
+mod differences;
+mod entry;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, Metadata};
-use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use stele_core::{Content, FileChange, FileVersion, Hash, limits};
+use stele_core::{Content, limits};
 
-use crate::{file, walk};
+pub(crate) use differences::Differences;
+use entry::{Entry, Stamp, TICK_NS, now_ns};
+
+use crate::walk;
 
 /// How long one look may take; as long again for the names of what is not looked at.
 const TIME: Duration = Duration::from_secs(2);
-/// The clock of a file system may lag this far behind (Linux: one tick, at most 10 ms); a file that changed less
-/// than that before it was read may change again without a trace in its times.
-const TICK_NS: i128 = 50_000_000;
 /// Where no birth times are kept: a file whose last change is this much older than a look was there when it was taken.
 const OLD_NS: i128 = 1_000_000_000;
 /// Largest file, in bytes, that is read in its new place when a command moved it.
@@ -41,60 +41,6 @@ pub(crate) struct Snapshot {
     unseen: BTreeSet<PathBuf>,
     /// The last path that was looked at, when there are more.
     until: Option<PathBuf>,
-}
-
-#[derive(Clone)]
-struct Entry {
-    stamp: Stamp,
-    looked_ns: i128,
-    /// Absent when it was too large, or could not be read.
-    content: Option<(Hash, Arc<[u8]>)>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    mode: u32,
-    size: u64,
-    modified_ns: i128,
-    changed_ns: i128,
-    /// When it was made, whatever became of its name and content since; absent where the file system does not say.
-    born_ns: Option<i128>,
-}
-
-/// What differs between two looks.
-#[derive(Default)]
-pub(crate) struct Differences {
-    pub(crate) changed: Vec<FileChange>,
-    /// What could have changed unseen, or cannot be brought back, in words.
-    pub(crate) not_covered: Vec<String>,
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        let ns = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            mode: metadata.mode(),
-            size: metadata.len(),
-            modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
-            changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
-            born_ns: metadata.created().ok().map(since_epoch_ns),
-        }
-    }
-
-    /// True for a file that only got another name: what tells of its content is the same.
-    fn is_of_the_same_content(&self, other: &Self) -> bool {
-        let told = |stamp: &Self| (stamp.file(), stamp.size, stamp.modified_ns, stamp.born_ns);
-        told(self) == told(other)
-    }
-
-    /// Which file it is, whatever becomes of its name and content.
-    fn file(&self) -> (u64, u64) {
-        (self.device, self.inode)
-    }
 }
 
 impl Snapshot {
@@ -182,15 +128,15 @@ impl Snapshot {
             match (self.entries.get(path), now.entries.get(path)) {
                 (None, Some(after)) => self.created(path, after, &files, &mut seen),
                 (Some(before), None) => match self.out_of_view(path, before) {
-                    Some(after) => changed(path, before, &after, &mut seen),
-                    None => deleted(path, before, &mut seen),
+                    Some(after) => seen.compared(path, before, &after),
+                    None => seen.deleted(path, before),
                 },
                 (Some(before), Some(after)) if self.is_unread(before, after, &files) => {
                     let path = path.display();
                     seen.not_covered
                         .push(format!("{path}, over which another file was moved: look where that came from"));
                 }
-                (Some(before), Some(after)) => changed(path, before, after, &mut seen),
+                (Some(before), Some(after)) => seen.compared(path, before, after),
                 (None, None) => {}
             }
         }
@@ -236,12 +182,12 @@ impl Snapshot {
     /// Notes a move of a file whose content nobody has read before: it is read in its new place. False where that fails.
     fn moved(&self, from: &Path, to: &Path, entry: &Entry, seen: &mut Differences) -> bool {
         let (Some(_), Some(_), Ok(version)) = (from.to_str(), to.to_str(), entry.version_at(to)) else { return false };
-        note(from, Some(version), None, None, None, seen);
+        seen.note(from, Some(version), None, None, None);
         let replaced = self.entries.get(to).and_then(|entry| Some((entry, entry.content.as_ref()?)));
         let kept = replaced.map(|(_, (_, bytes))| Content::new(Arc::clone(bytes)));
         let before = replaced.map(|(entry, (hash, _))| entry.version(*hash));
         let made = before.is_none().then(|| self.made(to)).flatten();
-        note(to, before, kept, Some(Ok(version)), made, seen);
+        seen.note(to, before, kept, Some(Ok(version)), made);
         true
     }
 
@@ -264,7 +210,7 @@ impl Snapshot {
             seen.not_covered.push(format!("{path}, {what}"));
             return;
         }
-        note(path, None, None, Some(after.version_at(path)), self.made(path), seen);
+        seen.note(path, None, None, Some(after.version_at(path)), self.made(path));
     }
 
     /// True for a file that was made after this look, and for one that this look has read under another name: there
@@ -299,128 +245,12 @@ impl Snapshot {
     }
 }
 
-fn deleted(path: &Path, before: &Entry, seen: &mut Differences) {
-    match &before.content {
-        Some((hash, bytes)) => {
-            note(path, Some(before.version(*hash)), Some(Content::new(Arc::clone(bytes))), None, None, seen);
-        }
-        None => seen.not_covered.push(lost(path, before)),
-    }
-}
-
-fn changed(path: &Path, before: &Entry, after: &Entry, seen: &mut Differences) {
-    if before.stamp == after.stamp && before.settled() {
-        return;
-    }
-    match (&before.content, &after.content) {
-        (Some((old, _)), Some((new, _))) if old == new && before.stamp.mode == after.stamp.mode => {}
-        (Some((hash, bytes)), _) => {
-            let kept = Some(Content::new(Arc::clone(bytes)));
-            note(path, Some(before.version(*hash)), kept, Some(after.version_at(path)), None, seen);
-        }
-        (None, _) if before.stamp == after.stamp => {}
-        (None, _) => seen.not_covered.push(lost(path, before)),
-    }
-}
-
-fn lost(path: &Path, before: &Entry) -> String {
-    let size = before.stamp.size;
-    let path = path.display();
-    format!("{path}, which a command changed: its {size} bytes were not read before, so only a copy elsewhere has them")
-}
-
-fn note(
-    path: &Path,
-    before: Option<FileVersion>,
-    kept: Option<Content>,
-    after: Option<io::Result<FileVersion>>,
-    made: Option<String>,
-    seen: &mut Differences,
-) {
-    let Some(name) = path.to_str() else {
-        seen.not_covered.push(format!("{}, since its name is not UTF-8", path.display()));
-        return;
-    };
-    let after = match after.transpose() {
-        Ok(after) => after,
-        Err(error) => {
-            seen.not_covered.push(format!("{name}, which cannot be read: {error}"));
-            return;
-        }
-    };
-    seen.changed.push(FileChange { path: name.to_owned(), before, after, kept, made });
-}
-
-impl Entry {
-    /// Looks at one file; nothing when it is gone.
-    fn look(path: &Path, known: Option<&Self>, room: &mut u64) -> Option<Self> {
-        let stamp = Stamp::of(&fs::symlink_metadata(path).ok()?);
-        let fits = stamp.size <= limits::SNAPSHOT_FILE_BYTES.default.min(*room);
-        if let Some(known) = known
-            && known.stamp == stamp
-            && known.settled()
-            && (known.content.is_some() || !fits)
-        {
-            *room = room.saturating_sub(known.content.as_ref().map_or(0, |(_, bytes)| bytes.len() as u64));
-            return Some(known.clone());
-        }
-        let looked_ns = now_ns();
-        let content = fits.then(|| read(path, stamp.mode)).and_then(io::Result::ok).map(|bytes| {
-            *room = room.saturating_sub(bytes.len() as u64);
-            (Hash::of(&bytes), Arc::from(bytes))
-        });
-        Some(Self { stamp, looked_ns, content })
-    }
-
-    /// False when the file had just been changed, so that the stamp proves nothing.
-    fn settled(&self) -> bool {
-        self.has_settled(self.stamp.modified_ns.max(self.stamp.changed_ns))
-    }
-
-    fn has_settled(&self, changed_ns: i128) -> bool {
-        self.looked_ns - changed_ns > TICK_NS
-    }
-
-    fn version(&self, hash: Hash) -> FileVersion {
-        FileVersion { hash, len: self.stamp.size, mode: self.stamp.mode }
-    }
-
-    /// The version that stands at a path now, also of a file too large to be kept.
-    fn version_at(&self, path: &Path) -> io::Result<FileVersion> {
-        if let Some((hash, _)) = &self.content {
-            return Ok(self.version(*hash));
-        }
-        let (hash, len) =
-            file::hash(path, &path.display().to_string()).map_err(|error| io::Error::other(error.to_string()))?;
-        Ok(FileVersion { hash, len, mode: self.stamp.mode })
-    }
-}
-
-fn read(path: &Path, mode: u32) -> io::Result<Vec<u8>> {
-    if crate::change::is_link(mode) {
-        return Ok(fs::read_link(path)?.into_os_string().into_vec());
-    }
-    // What grows while it is read is not read to its end.
-    let (opened, _) =
-        file::open(path, &path.display().to_string()).map_err(|error| io::Error::other(error.to_string()))?;
-    let mut bytes = Vec::new();
-    let most = limits::SNAPSHOT_FILE_BYTES.default;
-    io::Read::read_to_end(&mut io::Read::take(opened, most + 1), &mut bytes)?;
-    if bytes.len() as u64 > most { Err(io::Error::other("it grew")) } else { Ok(bytes) }
-}
-
-fn now_ns() -> i128 {
-    since_epoch_ns(SystemTime::now())
-}
-
-fn since_epoch_ns(time: SystemTime) -> i128 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    i128::try_from(since.as_nanos()).unwrap_or(i128::MAX)
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::time::UNIX_EPOCH;
+
+    use stele_core::{FileChange, Hash};
 
     use super::*;
 
