@@ -78,18 +78,17 @@ impl Driver {
 
     /// Judges a call again, where one before it in the step went to another folder than the one they were judged for:
     /// what it names is another thing there. Gives the refusal, if it may not run there without a question.
-    fn judge_again(&mut self, id: CallId, tool: &dyn Tool, arguments: &str) -> Result<Option<Event>> {
-        if !self.state.step().is_some_and(|step| step.moved) {
-            return Ok(None);
+    fn judge_again(&self, id: CallId, tool: &dyn Tool, arguments: &str) -> Option<Event> {
+        if !self.state.step()?.moved {
+            return None;
         }
-        let Ok(subjects) = tool.subjects(arguments) else { return Ok(None) };
+        let subjects = tool.subjects(arguments).ok()?;
         if !subjects.iter().any(is_relative) {
-            return Ok(None);
+            return None;
         }
-        self.follow_cwd()?;
         let decision = self.judge(&described(id, tool, arguments, subjects));
         if decision.verdict == Verdict::Allow {
-            return Ok(None);
+            return None;
         }
         let message = format!(
             "not run: an earlier call of this step went to {}, where this one would not run without a question ({}). \
@@ -97,7 +96,7 @@ impl Driver {
             one_line(&self.cwd.display().to_string()),
             decision.by
         );
-        Ok(Some(failed(id, &ToolError::new("tool.moved", ToolErrorClass::Refused, message))))
+        Some(failed(id, &ToolError::new("tool.moved", ToolErrorClass::Refused, message)))
     }
 
     /// Starts a body. True when its result was appended instead.
@@ -109,12 +108,10 @@ impl Driver {
         else {
             return Ok(false);
         };
-        // The folder was there when the call was judged.
-        if let Some(refused) = self.without_its_folder(call, || tool.subjects(&arguments).unwrap_or_default()) {
-            self.append(refused)?;
-            return Ok(true);
-        }
-        if let Some(refused) = self.judge_again(call, &*tool, &arguments)? {
+        // Since the call was judged its folder may have gone, or its step gone to another one.
+        let refused = self.without_its_folder(call, || tool.subjects(&arguments).unwrap_or_default());
+        self.follow_cwd()?;
+        if let Some(refused) = refused.or_else(|| self.judge_again(call, &*tool, &arguments)) {
             self.append(refused)?;
             return Ok(true);
         }
@@ -122,7 +119,6 @@ impl Driver {
         self.commit()?;
         let (stop, stopped) = oneshot::channel::<()>();
         let updates = self.updates.0.clone();
-        self.follow_cwd()?;
         let (cwd, workspace) = (self.cwd.clone(), self.workspace.root().to_owned());
         let read_files = Arc::clone(self.state.read_files());
         let shown_files = Arc::clone(self.state.shown_files());

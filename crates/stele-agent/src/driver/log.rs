@@ -19,10 +19,10 @@ impl Driver {
     }
 
     /// Writes what is staged, in one transaction. Before a session's first request nothing is
-    /// written, unless a turn has already ended.
+    /// written, unless a turn has already ended, or a copy of a session begins with an undo.
     pub(crate) fn commit(&mut self) -> Result<()> {
-        let begun = |logged: &Logged| matches!(logged.record.event, Event::RequestSent(_) | Event::TurnEnded(_));
-        if self.staged.is_empty() || !(self.stored || self.staged.iter().any(begun)) {
+        let begun = self.stored || self.staged.iter().any(|logged| begins(&logged.record.event));
+        if self.staged.is_empty() || !begun {
             return Ok(());
         }
         let barrier = self.staged.iter().any(|logged| self.is_barrier(&logged.record.event));
@@ -50,14 +50,11 @@ impl Driver {
 
     fn is_barrier(&self, event: &Event) -> bool {
         match event {
-            Event::RequestSent(_) | Event::TurnEnded(_) => true,
-            // What they replace is safe before they replace it.
-            Event::UndoApplied(_) | Event::RedoApplied(_) => true,
             Event::ToolStarted(started) => {
                 let calls = self.state.step().map_or(&[][..], |step| &step.calls);
                 calls.iter().any(|call| call.call == started.call && call.effects != Effects::None)
             }
-            _ => false,
+            event => begins(event),
         }
     }
 
@@ -79,6 +76,12 @@ impl Driver {
         // Nobody listening is no error.
         let _ = self.notices.send(notice);
     }
+}
+
+/// True for what is written at once, and with which a session begins to be worth keeping: somebody has seen or paid for
+/// it, or what it replaces has to be safe before it is replaced.
+fn begins(event: &Event) -> bool {
+    matches!(event, Event::RequestSent(_) | Event::TurnEnded(_) | Event::UndoApplied(_) | Event::RedoApplied(_))
 }
 
 /// What the search index holds of an event: what people and the model said.

@@ -470,3 +470,21 @@ async fn what_is_too_large_to_be_read_moves_back() {
     assert_eq!((inode("made/assets/again"), inode("small")), (large, huge));
     is_clean(&stage, driver);
 }
+
+#[tokio::test]
+async fn what_the_undo_of_a_copy_replaces_is_kept_though_the_copy_sent_nothing() {
+    let stage = Stage::new(Wire::OpenaiChat, script(vec![vec![("bash", bash("echo one > a"))]], 0));
+    stage.write("a", "zero\n");
+    let mut driver = stage.create();
+    ask(&mut driver, "first").await;
+    stage.write("a", "mine\n");
+    let mut copy = Driver::fork(&stage.agent(), driver.session(), None).unwrap();
+    copy.undo(me(), ChangedSince::Overwrite).unwrap();
+    assert_eq!(stage.read("a"), "zero\n");
+    let session = copy.session().clone();
+    drop(copy);
+    let mut copy = stage.open(&session, OpenPolicy::Close);
+    copy.redo(me(), ChangedSince::Leave).unwrap();
+    assert_eq!(stage.read("a"), "mine\n");
+    is_clean(&stage, copy);
+}

@@ -106,6 +106,18 @@ async fn where_the_workspace_itself_is_gone_the_call_says_so_and_the_run_goes_on
     assert!(results[1].1.starts_with("/\n"), "{results:?}");
 }
 
+/// Plays a script where files may be changed without a question, but not in the folder `private`, and nobody is there.
+async fn with_private_folder(wire: Wire, script: Script) -> (Stage, Vec<(Option<String>, String)>) {
+    let mut stage = Stage::new(wire, script);
+    stage.policy.add(List::Ask, Layer::Flag, "write(private/**)").unwrap();
+    fs::create_dir(stage.path("private")).unwrap();
+    let mut driver = stage.create();
+    driver.command(Command::SetMode { mode: Mode::Edit, by: By::person("test") }).unwrap();
+    let mut notices = driver.subscribe();
+    assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
+    (stage, results(&events(&mut notices)))
+}
+
 #[tokio::test]
 async fn a_call_is_judged_for_the_folder_that_it_runs_in() {
     let write = json!({"path": "new", "content": "new"});
@@ -117,14 +129,7 @@ async fn a_call_is_judged_for_the_folder_that_it_runs_in() {
         Say::call("write", &write),
         Say::text("I see."),
     ]);
-    let mut stage = Stage::new(Wire::OpenaiResponses, script);
-    stage.policy.add(List::Ask, Layer::Flag, "write(private/**)").unwrap();
-    fs::create_dir(stage.path("private")).unwrap();
-    let mut driver = stage.create();
-    driver.command(Command::SetMode { mode: Mode::Edit, by: By::person("test") }).unwrap();
-    let mut notices = driver.subscribe();
-    assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
-    let results = results(&events(&mut notices));
+    let (stage, results) = with_private_folder(Wire::OpenaiResponses, script).await;
     let codes: Vec<_> = results.iter().map(|(code, _)| code.as_deref()).collect();
     assert_eq!(codes, [None, None, Some("tool.moved"), None, Some("permission.unanswered")], "{results:?}");
     assert!(results[2].1.contains("went to") && results[2].1.contains("private"), "{results:?}");
@@ -139,14 +144,7 @@ async fn the_next_step_is_judged_where_the_last_one_went() {
         Say::call("write", &json!({"path": "new", "content": "new"})),
         Say::text("I see."),
     ]);
-    let mut stage = Stage::new(Wire::Gemini, script);
-    stage.policy.add(List::Ask, Layer::Flag, "write(private/**)").unwrap();
-    fs::create_dir(stage.path("private")).unwrap();
-    let mut driver = stage.create();
-    driver.command(Command::SetMode { mode: Mode::Edit, by: By::person("test") }).unwrap();
-    let mut notices = driver.subscribe();
-    assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
-    let results = results(&events(&mut notices));
+    let (stage, results) = with_private_folder(Wire::Gemini, script).await;
     assert_eq!(results[1].0.as_deref(), Some("permission.unanswered"), "{results:?}");
     assert!(!stage.path("private/new").exists());
 }
