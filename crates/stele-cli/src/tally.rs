@@ -56,7 +56,7 @@ pub struct Tally {
     pub ended: Option<Millis>,
     calls: BTreeMap<CallId, (String, Option<ToolGated>)>,
     /// What the call that runs changed: its result follows and counts the lines.
-    changing: Vec<FileChange>,
+    changing: BTreeMap<String, FileChange>,
     /// Each file from before its first change to after its last one, as far as the log knows it.
     net: BTreeMap<String, FileChange>,
 }
@@ -115,7 +115,7 @@ impl Tally {
                 self.refuse(decided.call);
             }
             Event::ToolStarted(_) => self.executions += 1,
-            Event::FileChanged(changed) => self.changing.push(changed.change.clone()),
+            Event::FileChanged(changed) => self.changing(&changed.change),
             Event::ToolResult(result) => self.result(result),
             Event::UndoApplied(applied) => applied.files.iter().for_each(|change| self.became(change, None)),
             Event::RedoApplied(applied) => applied.files.iter().for_each(|change| self.became(change, None)),
@@ -136,11 +136,17 @@ impl Tally {
         });
     }
 
+    /// A call is about to change a file, or did; the last word on it counts.
+    fn changing(&mut self, change: &FileChange) {
+        let known = self.changing.entry(change.path.clone()).or_insert_with(|| change.clone());
+        known.after = change.after;
+    }
+
     fn result(&mut self, result: &ToolResult) {
         let changes = std::mem::take(&mut self.changing);
         let mut told: Vec<&FileMeta> =
             result.meta.files.iter().filter(|file| file.action != FileAction::Read).collect();
-        for change in &changes {
+        for change in changes.values() {
             let at = told.iter().position(|file| file.path == change.path);
             self.became(change, at.map(|at| told.swap_remove(at)));
         }
@@ -292,7 +298,8 @@ mod tests {
         let version = |letter: &str| FileVersion { hash: Hash::of(letter.as_bytes()), len: 1, mode: 0o100_644 };
         let changed = |path: &str, before: Option<&str>, after: Option<&str>| -> Event {
             let (path, before, after) = (path.to_owned(), before.map(version), after.map(version));
-            FileChanged { call: CallId(1), change: FileChange { path, before, after, kept: None, made: None } }.into()
+            let change = FileChange { path, before, after, kept: None, made: None, linked: None };
+            FileChanged { call: CallId(1), ahead: false, change }.into()
         };
         let result = |files: &[(&str, FileAction)]| -> Event {
             let file = |(path, action): &(&str, FileAction)| FileMeta {

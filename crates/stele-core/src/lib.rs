@@ -50,12 +50,12 @@ pub use event::*;
 pub use failure::{Failure, FailureCode};
 pub use field::OptionalField;
 pub use hash::{Hash, Hasher};
-pub use history::{History, TurnChanges, Undone, title};
+pub use history::{History, Restoring, TurnChanges, Undone, Unrestored, title};
 pub use ids::{CallId, ItemId, JobId, Micros, Millis, Seq, SessionId};
 pub use image::{Image, ImageInput, MediaType};
 pub use json::{parse_lenient, repair_surrogates};
 pub use literal::Literal;
-pub use look::{is_alike, name_on_a_line};
+pub use look::{is_alike, is_hidden, name_on_a_line};
 pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
 pub use owed::{Action, close, may_send_again, owed, partial_answer, resume};
 pub use record::{Record, RecordBytes, Stored};
@@ -70,7 +70,7 @@ pub use surface::{
 };
 pub use text::{BlobRef, INLINE_MAX, Text};
 pub use tool::{
-    CallSession, Effects, Future, Invocation, JobNotice, ReadFiles, Shown, ShownFiles, Tool, ToolError, ToolErrorClass,
-    ToolOutput, ToolSpec, Watch,
+    Ahead, CallSession, Effects, Future, Invocation, JobNotice, NotLogged, ReadFiles, Shown, ShownFiles, Tool,
+    ToolError, ToolErrorClass, ToolOutput, ToolSpec, Watch,
 };
 pub use usage::{Coverage, LongPrice, Price, Usage};

@@ -113,11 +113,21 @@ pub struct Invocation<'a> {
     pub images: ImageInput,
     /// Where a body whose effects nobody knows beforehand looks for them.
     pub watch: Watch,
+    /// Takes what the body is about to change, before it does.
+    pub ahead: Ahead,
     /// Ends when the call is cancelled.
     pub cancelled: Future<'a, ()>,
     /// Takes output for people while the body runs; never blocks.
     pub progress: &'a (dyn Fn(&str) + Send + Sync),
 }
+
+/// Puts what a body is about to change into the log, with the bytes that it replaces: nothing that is not there may be
+/// changed. Blocks until all of it is on disk; where it fails, nothing must be changed.
+pub type Ahead = Arc<dyn Fn(Vec<FileChange>) -> Result<(), NotLogged> + Send + Sync>;
+
+/// The log could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotLogged;
 
 /// Where a body whose effects nobody knows beforehand looks for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

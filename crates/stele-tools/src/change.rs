@@ -11,10 +11,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use stele_core::{Content, FileChange, FileVersion, Hash, ToolError, limits};
+use stele_core::{Ahead, Content, FileChange, FileVersion, Hash, ToolError, limits};
 
 use crate::error::{Error, Result};
 use crate::file;
+use crate::names;
 use crate::overwrite::InPlace;
 use crate::path::Place;
 
@@ -24,6 +25,8 @@ const KIND: u32 = 0o170_000;
 pub(crate) const LINK: u32 = 0o120_000;
 /// The bits of a mode that can be set.
 const BITS: u32 = 0o7777;
+/// The mode that a new file is taken to get before it has one.
+const USUAL_MODE: u32 = 0o100_644;
 
 /// What stands under a name, links not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,11 +135,13 @@ pub(crate) fn first_made(path: &Path) -> Option<PathBuf> {
 }
 
 /// A file that is about to be changed, as the log describes it.
+#[derive(Clone)]
 pub(crate) struct Before {
     path: PathBuf,
     version: Option<FileVersion>,
     kept: Option<Content>,
     made: Option<PathBuf>,
+    linked: Option<Vec<String>>,
 }
 
 impl Before {
@@ -150,18 +155,47 @@ impl Before {
             version: bytes.map(|bytes| described(bytes, mode)),
             kept: kept.map(Content::new),
             made: first_made(path),
+            linked: names::others(path),
         }
+    }
+
+    /// The same for a file that gets other content, once the log has it; refuses one that nobody may write.
+    pub(crate) fn announced(
+        path: &Path,
+        asked: &str,
+        bytes: Option<&[u8]>,
+        after: &[u8],
+        ahead: &Ahead,
+    ) -> Result<Self> {
+        if let Some(metadata) = metadata_of(path, asked)? {
+            file::refuse_read_only(&metadata, asked)?;
+        }
+        let noted = Self::note(path, bytes);
+        ahead(vec![noted.becomes(Some(after), None)])?;
+        Ok(noted)
+    }
+
+    /// What is about to be changed: it gets this content, and keeps its mode where none is given.
+    pub(crate) fn becomes(&self, bytes: Option<&[u8]>, mode: Option<u32>) -> FileChange {
+        let was = self.version.map_or(USUAL_MODE, |version| version.mode);
+        let mode = mode.map_or(was, |mode| if mode & KIND == 0 { (was & KIND) | mode } else { mode });
+        self.clone().change(bytes.map(|bytes| described(bytes, mode)))
     }
 
     /// What was changed, now that it has this content.
     pub(crate) fn became(self, bytes: Option<&[u8]>) -> FileChange {
         let mode = fs::symlink_metadata(&self.path).map_or(0, |metadata| metadata.mode());
+        self.change(bytes.map(|bytes| described(bytes, mode)))
+    }
+
+    fn change(self, after: Option<FileVersion>) -> FileChange {
         FileChange {
             path: self.path.display().to_string(),
             before: self.version,
-            after: bytes.map(|bytes| described(bytes, mode)),
+            after,
             kept: self.kept,
             made: self.made.map(|made| made.display().to_string()),
+            linked: self.linked,
         }
     }
 }
@@ -199,6 +233,9 @@ pub struct Wanted<'a> {
     pub bytes: &'a [u8],
     /// Type and mode as `st_mode`, or the mode alone; absent to keep the mode there is.
     pub mode: Option<u32>,
+    /// Other names of the file that this was (hard links), as far as they are known; absent when it had none. A file that
+    /// comes back is the one that another of its names leads to, where that has its content.
+    pub linked: Option<&'a [String]>,
 }
 
 /// A file under another name.
@@ -250,7 +287,15 @@ pub(crate) fn make(changes: &[Change<'_>], in_place: &InPlace) -> Result<Vec<Str
             Err(error) => return Err(undone(&done, error, in_place)),
         }
     }
+    notes.extend(changes.iter().filter_map(parted));
     Ok(notes)
+}
+
+/// What to say of a file that was one of several names and is none any more.
+fn parted(change: &Change<'_>) -> Option<String> {
+    let Becomes::Content(Wanted { linked: Some(_), .. }) = change.becomes else { return None };
+    let alone = fs::symlink_metadata(&change.path).is_ok_and(|metadata| metadata.nlink() == 1);
+    alone.then(|| format!("{} had other names (hard links) and is a file of its own now", change.shown))
 }
 
 /// True when nobody can tell what stands at a path before an earlier change was made: what goes stands there, is a folder
@@ -326,7 +371,7 @@ impl<'c, 'a> Step<'c, 'a> {
         match &self.before {
             Some(before) if now.as_ref() == Some(before) => Ok(()),
             Some(before) => {
-                let wanted = Wanted { bytes: &before.bytes, mode: Some(before.mode) };
+                let wanted = Wanted { bytes: &before.bytes, mode: Some(before.mode), linked: None };
                 put(path, shown, now.as_ref(), wanted, in_place).map(drop)
             }
             None => {
@@ -358,6 +403,9 @@ fn put(path: &Path, shown: &str, now: Option<&Version>, wanted: Wanted<'_>, how:
         return Ok(None);
     }
     let now = now.filter(|now| !now.is_link());
+    if now.is_none() && names::join(path, wanted) {
+        return Ok(None);
+    }
     let mut in_place = None;
     if now.is_none_or(|now| now.bytes != wanted.bytes) {
         if let (Some(now), Some(_)) = (now, wanted.mode)
@@ -410,7 +458,7 @@ mod tests {
         fs::set_permissions(&kept, fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("kept", &link).unwrap();
         fs::write(folder.path().join("x"), "a file, no folder").unwrap();
-        let new = Wanted { bytes: b"new", mode: Some(0o100_755) };
+        let new = Wanted { bytes: b"new", mode: Some(0o100_755), linked: None };
         let made = folder.path().join("deep/er/file");
         let error = apply(&[
             change(&kept, Some(new)),
@@ -437,7 +485,8 @@ mod tests {
             Version { bytes: b"more".to_vec(), mode: 0o100_600 },
         ];
         for wanted in &versions {
-            apply(&[change(&path, Some(Wanted { bytes: &wanted.bytes, mode: Some(wanted.mode) }))]).unwrap();
+            apply(&[change(&path, Some(Wanted { bytes: &wanted.bytes, mode: Some(wanted.mode), linked: None }))])
+                .unwrap();
             assert_eq!(version(&path).unwrap().as_ref(), Some(wanted));
         }
         apply(&[change(&path, None)]).unwrap();
@@ -455,7 +504,7 @@ mod tests {
         fs::set_permissions(at("made/large"), fs::Permissions::from_mode(0o600)).unwrap();
         let moved = Moved { from: at("made/large"), made: Some(at("made")), mode: 0o100_755 };
         let moves = || Change { shown: "f", path: at("back/large"), becomes: Becomes::Moved(moved.clone()) };
-        let new = Some(Wanted { bytes: b"new", mode: None });
+        let new = Some(Wanted { bytes: b"new", mode: None, linked: None });
         let failed = apply(&[moves(), change(&at("made/large"), new), change(&at("small/er"), new)]);
         assert_eq!(failed.unwrap_err().code, "file.io");
         let is = |name: &str, bytes: &[u8], mode| {

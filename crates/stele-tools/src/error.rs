@@ -2,7 +2,7 @@
 
 use std::io;
 
-use stele_core::{ToolError, ToolErrorClass, ToolOutput};
+use stele_core::{NotLogged, ToolError, ToolErrorClass, ToolOutput};
 
 /// Result of a step of a tool.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -170,6 +170,9 @@ pub(crate) enum Error {
     /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// What was to be changed could not be put into the log.
+    #[error("nothing was changed, since it could not be logged first")]
+    NotLogged,
     /// A tool's body failed in a way that is a defect of this program.
     #[error("the tool failed inside; this is a defect of stele, please report it: {0}")]
     Defect(String),
@@ -201,6 +204,7 @@ impl Error {
             Self::Web { code, .. } => code,
             Self::NoJob { .. } => "jobs.unknown",
             Self::Cancelled => "tool.cancelled",
+            Self::NotLogged => "tool.not_logged",
             Self::Defect(_) => "tool.defect",
         }
     }
@@ -209,7 +213,9 @@ impl Error {
     pub(crate) fn class(&self) -> ToolErrorClass {
         match self {
             Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Defect(_) => ToolErrorClass::Transient,
-            Self::TimedOut | Self::Cancelled | Self::Unread { .. } | Self::ReadOnly { .. } => ToolErrorClass::Refused,
+            Self::TimedOut | Self::Cancelled | Self::NotLogged | Self::Unread { .. } | Self::ReadOnly { .. } => {
+                ToolErrorClass::Refused
+            }
             Self::Unsupervised | Self::HalfDone { .. } => ToolErrorClass::OutcomeUnknown,
             Self::Web { code: "web.timeout" | "web.failed", .. } => ToolErrorClass::Transient,
             Self::Web { code: "web.blocked_address", .. } => ToolErrorClass::Refused,
@@ -224,6 +230,12 @@ impl Error {
             Some(rustix::io::Errno::ISDIR) => Self::Folder { path: path.to_owned() },
             _ => Self::Io { action, path: path.to_owned(), source },
         }
+    }
+}
+
+impl From<NotLogged> for Error {
+    fn from(_: NotLogged) -> Self {
+        Self::NotLogged
     }
 }
 

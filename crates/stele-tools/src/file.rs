@@ -21,6 +21,9 @@ const DIFFED: usize = 4 * 1024 * 1024;
 /// Opens a regular file for reading. Never blocks: a pipe without a writer, a device or a socket
 /// is refused.
 pub(crate) fn open(path: &Path, asked: &str) -> Result<(File, Metadata)> {
+    if asked.is_empty() {
+        return Err(Error::Value("the path is empty; name a file".to_owned()));
+    }
     let special = |metadata: &Metadata| {
         let kind = metadata.file_type();
         let kind = if kind.is_fifo() {
@@ -109,9 +112,7 @@ pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8], how: &InPlace) -> 
     if before.is_dir() {
         return Err(Error::Folder { path: asked.to_owned() });
     }
-    if before.mode() & 0o222 == 0 {
-        return Err(Error::ReadOnly { path: asked.to_owned(), mode: before.mode() & 0o7777 });
-    }
+    refuse_read_only(&before, asked)?;
     let in_place = if before.nlink() > 1 {
         "it has other hard links"
     } else {
@@ -124,6 +125,14 @@ pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8], how: &InPlace) -> 
     };
     overwrite(path, bytes, how).map_err(Error::io("write", asked))?;
     Ok(Some(in_place))
+}
+
+/// A file that nobody may write is not to be changed, whatever the folder it is in would allow.
+pub(crate) fn refuse_read_only(metadata: &Metadata, asked: &str) -> Result<()> {
+    match metadata.is_file() && metadata.mode() & 0o222 == 0 {
+        true => Err(Error::ReadOnly { path: asked.to_owned(), mode: metadata.mode() & 0o7777 }),
+        false => Ok(()),
+    }
 }
 
 /// Writes a new file and puts it in the target's place. Says what would be lost, with nothing changed, when something

@@ -21,6 +21,7 @@ mod error;
 mod file;
 mod jobs;
 mod look;
+pub mod names;
 #[cfg(feature = "symbols")]
 mod outline;
 mod overwrite;

@@ -217,7 +217,7 @@ fn look_alikes(folder: &Path, name: &str) -> Vec<std::ffi::OsString> {
 }
 
 /// Shows a name so that look-alikes can be told apart.
-fn escape(name: &str) -> String {
+pub(crate) fn escape(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 

@@ -3,6 +3,7 @@
 mod answers;
 mod calls;
 mod commands;
+mod files;
 mod flight;
 mod log;
 mod requests;
@@ -20,6 +21,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::drift::Drift;
 use crate::request::Encoded;
+use crate::undo::Finished;
 use crate::{Agent, Logged, Notice, Result};
 use answers::Partial;
 use flight::{InFlight, Update};
@@ -58,6 +60,8 @@ pub struct Driver {
     updates: (mpsc::UnboundedSender<Update>, mpsc::UnboundedReceiver<Update>),
     pub(crate) notices: broadcast::Sender<Notice>,
     partial: Partial,
+    /// What was cut off when the session was left, and finished when it was opened.
+    pub(crate) finished: Option<Finished>,
     /// Dropped with the driver: jobs end when nobody holds their session any more.
     open: watch::Sender<()>,
 }
@@ -96,6 +100,7 @@ impl Driver {
             updates: mpsc::unbounded_channel(),
             notices: crate::open::notices(),
             partial: Partial::default(),
+            finished: None,
             open: watch::Sender::default(),
         };
         driver.follow_cwd()?;

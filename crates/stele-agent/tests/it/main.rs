@@ -9,6 +9,7 @@ mod images;
 mod jobs;
 mod ledger;
 mod never;
+mod restored;
 mod rules;
 mod stage;
 mod takeover;

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use serde::Serialize;
-use stele_core::{Hash, ToolError};
+use stele_core::{Hash, ToolError, name_on_a_line};
 use stele_edit::limits::MAX_INPUT;
 use stele_edit::{Healed, Refusal, unified_diff};
 use stele_tools::InPlace;
@@ -131,7 +131,7 @@ fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing) -> Resul
         notes.push(format!("opened {named}, the only name that looks like the one asked for"));
     }
     if !writing.dry_run {
-        let becomes = Becomes::Content(Wanted { bytes: &applied.bytes, mode: None });
+        let becomes = Becomes::Content(Wanted { bytes: &applied.bytes, mode: None, linked: None });
         notes.extend(change::apply(&[Change { shown: named, path: located.path, becomes }], &writing.in_place)?);
     }
     let file = file_report(named, None, before, Some(&applied.bytes));
@@ -158,7 +158,7 @@ fn patch_many(folder: &Path, input: &str, writing: &Writing) -> Result<Report, R
 }
 
 fn file_report(path: &str, moved_from: Option<&str>, before: Option<&[u8]>, after: Option<&[u8]>) -> FileReport {
-    let diff = unified_diff(path, before.unwrap_or_default(), after.unwrap_or_default());
+    let diff = unified_diff(&name_on_a_line(path), before.unwrap_or_default(), after.unwrap_or_default());
     FileReport {
         path: path.to_owned(),
         moved_from: moved_from.map(str::to_owned),
@@ -174,12 +174,12 @@ fn report(files: Vec<(FileReport, Option<u32>)>, healed: &[Healed], notes: &[Str
     let mut message = String::new();
     for (file, mode) in &files {
         let what = match (&file.moved_from, file.before, file.after) {
-            (Some(from), ..) => format!("moved {from} to"),
+            (Some(from), ..) => format!("moved {} to", name_on_a_line(from)),
             (None, None, _) => "created".to_owned(),
             (None, Some(_), None) => "deleted".to_owned(),
             (None, Some(_), Some(_)) => "edited".to_owned(),
         };
-        let _ = write!(message, "{what} {}: +{} -{}", file.path, file.added, file.removed);
+        let _ = write!(message, "{what} {}: +{} -{}", name_on_a_line(&file.path), file.added, file.removed);
         if let Some(mode) = mode {
             let _ = write!(message, ", mode {:04o}", mode & 0o777);
         }

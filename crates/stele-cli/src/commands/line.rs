@@ -124,6 +124,7 @@ impl Line<'_> {
             );
             view.warn(&line);
         }
+        undo::tell_finished(&mut self.conversation.driver, &mut self.front.view);
         if *which != Which::New {
             self.recall();
         }

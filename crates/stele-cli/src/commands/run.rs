@@ -10,6 +10,7 @@ use stele_core::{By, CallStage, EndReason, Mode, Source, Tool};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::{Global, LimitArgs, OutputArgs, RunArgs};
+use crate::commands::undo;
 use crate::config::WarnAbove;
 use crate::cut::{self, Settled};
 use crate::drive::{self, Conversation, Ending, Front};
@@ -205,6 +206,7 @@ pub async fn execute(agent: &Arc<Agent>, mut plan: Plan, front: &mut Front) -> O
         schema_faults: None,
     };
     seed(&conversation, agent, front);
+    undo::tell_finished(&mut conversation.driver, &mut front.view);
     let error = run.prompts(&mut conversation, &mut plan, front).await.err();
     let error = error.map(|error| if run.tally.attempts > 0 { error.after_work() } else { error });
     let outcome = run.outcome(agent, &conversation, plan.skipped, error);

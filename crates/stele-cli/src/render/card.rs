@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use stele_core::{CallCard, CardKind, FileAction, FileMeta, ResultMeta, Tool, ToolResult};
+use stele_core::{CallCard, CardKind, FileAction, FileMeta, ResultMeta, Tool, ToolResult, name_on_a_line};
 
 use super::diff;
 use super::inert::{inert, one_line, shorten};
@@ -177,7 +177,7 @@ pub fn counts(added: u64, removed: u64, style: Style) -> String {
 /// A path as a person in the folder would write it.
 pub fn relative(path: &str, folder: &Path) -> String {
     let short = Path::new(path).strip_prefix(folder).ok().map(|path| path.display().to_string());
-    one_line(&short.filter(|short| !short.is_empty()).unwrap_or_else(|| path.to_owned()))
+    name_on_a_line(&short.filter(|short| !short.is_empty()).unwrap_or_else(|| path.to_owned())).into_owned()
 }
 
 /// The last lines of a command's output.

@@ -25,7 +25,11 @@ impl State {
             turn.tokens = turn.tokens.saturating_add(usage.context().unwrap_or(0));
         }
         match &record.event {
-            Event::SessionStarted(started) => self.session = Some(started.clone()),
+            Event::SessionStarted(started) => {
+                self.session = Some(started.clone());
+                // What the session before was about to change is not a fork's to do.
+                self.history.restored();
+            }
             Event::SessionMoved(moved) => {
                 // Where a command went to lies in the folder that was left.
                 self.cwd = None;
@@ -171,6 +175,7 @@ impl State {
                 self.history.undo(applied, &self.todo, items);
             }
             Event::RedoApplied(applied) => self.history.redo(applied),
+            Event::RestoreEnded(_) => self.history.restored(),
         }
     }
 

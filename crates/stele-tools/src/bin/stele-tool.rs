@@ -72,6 +72,7 @@ fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
             shown_files: Arc::new(BTreeMap::new()),
             images: ImageInput::Noted,
             watch: Watch::Nothing,
+            ahead: Arc::new(|_| Ok(())),
             cancelled: Box::pin(std::future::pending()),
             progress: &|_| {},
         }));

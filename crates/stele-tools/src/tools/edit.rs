@@ -7,8 +7,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardFile, CardKind, Effects, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta, Subject, Tool,
-    ToolError, ToolOutput, ToolSpec,
+    Ahead, CallCard, CardFile, CardKind, Effects, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta, Subject,
+    Tool, ToolError, ToolOutput, ToolSpec,
 };
 
 use crate::change::Before;
@@ -102,8 +102,8 @@ impl Tool for Edit {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
-                let engine = self.engine.clone();
-                blocking(move || edit(&place, arguments, &engine, &seen)).await
+                let (engine, ahead) = (self.engine.clone(), Arc::clone(&invocation.ahead));
+                blocking(move || edit(&place, arguments, &engine, &seen, &ahead)).await
             };
             finish(result.await, Some(self.limit))
         })
@@ -183,9 +183,15 @@ pub(crate) fn preview(place: &Place, arguments: &str, engine: &stele_edit::Optio
     Ok(Some(Preview::of(planned.target, planned.before.as_deref(), &planned.applied.bytes)))
 }
 
-fn edit(place: &Place, arguments: Arguments, engine: &stele_edit::Options, seen: &ReadFiles) -> Result<ToolOutput> {
+fn edit(
+    place: &Place,
+    arguments: Arguments,
+    engine: &stele_edit::Options,
+    seen: &ReadFiles,
+    ahead: &Ahead,
+) -> Result<ToolOutput> {
     let Planned { asked, found, target, shown, before, applied } = plan(place, arguments, engine)?;
-    let noted = Before::note(&target, before.as_deref());
+    let noted = Before::announced(&target, &asked, before.as_deref(), &applied.bytes, ahead)?;
     let in_place = file::replace(&target, &asked, &applied.bytes, &place.in_place)?;
     let change = file::change(&target, &shown, before.as_deref(), &applied.bytes);
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta,
-    Subject, Tool, ToolError, ToolOutput, ToolSpec,
+    Ahead, CallCard, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard,
+    ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use stele_edit::FileChange;
 
@@ -91,8 +91,8 @@ impl Tool for Patch {
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
                 // Not cut short by a cancel: what it did must be known.
-                let engine = self.engine.clone();
-                blocking(move || patch(&place, &arguments.patch, &engine, &seen)).await
+                let (engine, ahead) = (self.engine.clone(), Arc::clone(&invocation.ahead));
+                blocking(move || patch(&place, &arguments.patch, &engine, &seen, &ahead)).await
             };
             finish(result.await, Some(self.limit))
         })
@@ -103,7 +103,13 @@ fn refused(refusal: stele_edit::Refusal) -> Error {
     Error::Refused { code: refusal.code, message: refusal.message }
 }
 
-fn patch(place: &Place, input: &str, engine: &stele_edit::Options, seen: &ReadFiles) -> Result<ToolOutput> {
+fn patch(
+    place: &Place,
+    input: &str,
+    engine: &stele_edit::Options,
+    seen: &ReadFiles,
+    ahead: &Ahead,
+) -> Result<ToolOutput> {
     let planned = tree::worked_out(place, Reach::Links, engine, input)?;
     let (plan, changes) = (&planned.plan, planned.steps()?);
     // What is moved is given up in one place and created in another.
@@ -117,12 +123,14 @@ fn patch(place: &Place, input: &str, engine: &stele_edit::Options, seen: &ReadFi
         .collect();
     let noted: Vec<Before> =
         changes.iter().map(|step| Before::note(&step.path, befores.get(step.path.as_path()).copied())).collect();
-    let notes = change::make(&changes, &place.in_place)?;
     let after = changes.iter().map(|step| match &step.becomes {
-        Becomes::Content(wanted) => Some(wanted.bytes),
-        Becomes::Gone(_) | Becomes::Moved(_) => None,
+        Becomes::Content(wanted) => (Some(wanted.bytes), wanted.mode),
+        Becomes::Gone(_) | Becomes::Moved(_) => (None, None),
     });
-    let changed = noted.into_iter().zip(after).map(|(before, after)| before.became(after)).collect();
+    let steps = noted.iter().zip(after.clone());
+    ahead(steps.map(|(before, (bytes, mode))| before.becomes(bytes, mode)).collect())?;
+    let notes = change::make(&changes, &place.in_place)?;
+    let changed = noted.into_iter().zip(after).map(|(before, (bytes, _))| before.became(bytes)).collect();
     Ok(ToolOutput { changed, ..told(place, plan, seen, &notes) })
 }
 

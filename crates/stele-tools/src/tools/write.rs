@@ -7,8 +7,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardFile, CardKind, Effects, FileAction, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta,
-    Subject, Tool, ToolError, ToolOutput, ToolSpec,
+    Ahead, CallCard, CardFile, CardKind, Effects, FileAction, Future, Hash, Invocation, ReadFiles, ResultCard,
+    ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
 use crate::change::Before;
@@ -82,8 +82,9 @@ impl Tool for Write {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
+                let ahead = Arc::clone(&invocation.ahead);
                 // Not cut short by a cancel: half a write helps nobody, and what it did must be known.
-                blocking(move || write(&place, &arguments, &seen)).await
+                blocking(move || write(&place, &arguments, &seen, &ahead)).await
             };
             finish(result.await, Some(self.limit))
         })
@@ -105,7 +106,7 @@ pub(crate) fn preview(place: &Place, arguments: &str) -> Result<Option<Preview>>
     Ok(Some(Preview::of(target, before.as_deref(), arguments.content.as_bytes())))
 }
 
-fn write(place: &Place, arguments: &Arguments, seen: &ReadFiles) -> Result<ToolOutput> {
+fn write(place: &Place, arguments: &Arguments, seen: &ReadFiles, ahead: &Ahead) -> Result<ToolOutput> {
     let asked = &arguments.path;
     let content = arguments.content.as_bytes();
     let target = place.target(asked)?;
@@ -130,7 +131,7 @@ fn write(place: &Place, arguments: &Arguments, seen: &ReadFiles) -> Result<ToolO
             Some(_) => {}
         }
     }
-    let noted = Before::note(&target, before.as_deref());
+    let noted = Before::announced(&target, asked, before.as_deref(), content, ahead)?;
     let in_place = file::replace(&target, asked, content, &place.in_place)?;
     let change = file::change(&target, &shown, before.as_deref(), content);
     let lines = arguments.content.lines().count();

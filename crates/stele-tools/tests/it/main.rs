@@ -149,6 +149,7 @@ impl Session {
                 shown_files: Arc::new(shown),
                 images: self.images,
                 watch: Watch::Workspace,
+                ahead: Arc::new(|_| Ok(())),
                 cancelled: Box::pin(cancelled),
                 progress,
             })
