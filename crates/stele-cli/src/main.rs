@@ -18,6 +18,7 @@ mod person;
 mod piped;
 mod prompt;
 mod render;
+mod runtime;
 mod schema;
 mod sessions;
 mod setup;

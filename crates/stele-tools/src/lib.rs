@@ -51,7 +51,7 @@ use stele_core::{Future, Tool, limits};
 
 pub use overwrite::InPlace;
 pub use preview::{Preview, PreviewOptions, preview};
-pub use supervise::supervise;
+pub use supervise::{leads_session, supervise};
 pub use unfinished::{Unfinished, unfinished};
 
 /// What this build can have and whether it has it, by the names of the cargo features.

@@ -23,8 +23,10 @@ use crate::render::inert::{inert, one_line, shorten};
 use crate::render::money::{cost, from_cache, plural, tokens};
 use crate::render::text::Choice;
 use crate::render::{WIDTH, time};
+use crate::runtime::runtime;
 use crate::sessions::{self, Asker, Move, Wanted, Which, shell_word};
 use crate::setup::{self, Setup};
+use crate::signals::Signals;
 use crate::tally::Tally;
 
 /// Characters of what a session began with, and of its last answer.
@@ -38,7 +40,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
     let first =
         first.map(|text| prompt::check(std::os::unix::ffi::OsStrExt::as_bytes(text), "the prompt")).transpose()?;
     let routes = setup.routes()?;
-    let runtime = run::runtime()?;
+    let runtime = runtime()?;
     let exit = runtime.block_on(async {
         let routes = run::with_local(setup, routes).await?;
         let (ask, questions) = run::asker();
@@ -57,7 +59,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
             setup,
             conversation: open(&agent, &which, setup, &wanted)?,
             tally: Tally::default(),
-            front: Front { view: View::Text(Box::new(text)), person, signals: run::signals()? },
+            front: Front { view: View::Text(Box::new(text)), person, signals: Signals::new()? },
             limits: args.limits.clone(),
             agent,
         };

@@ -93,7 +93,7 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     let agent = setup.agent(Vec::new(), Approvals::Nobody, setup.tools(None))?;
     let mut driver = Driver::open(&agent, &id, OpenPolicy::Close)?;
     let folder = driver.state().session().map(|session| session.cwd.clone()).unwrap_or_default();
-    let _held = signals::hold()?;
+    signals::hold()?;
     let restored = way.carry_out(&mut driver, changed_since);
     if restored.as_ref().is_err_and(|error| args.json && error.code == "undo.nothing") {
         output::print(&json::line(&Report::of(&id, way, None)))?;

@@ -36,6 +36,13 @@ pub(super) fn own_session() -> Option<i32> {
     Some(row(i32::try_from(std::process::id()).ok()?)?.session)
 }
 
+/// True where this process' group leads its session, so that no shell started it; false where the table does not show it.
+#[must_use]
+pub fn leads_session() -> bool {
+    let own = i32::try_from(std::process::id()).ok().and_then(row);
+    own.is_some_and(|own| own.process.group == own.session)
+}
+
 /// Every living descendant of a process, parents before children.
 pub(super) fn descendants(of: Pid) -> Vec<Row> {
     beneath(table(), of.as_raw_nonzero().get())
