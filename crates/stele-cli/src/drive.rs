@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use stele_agent::{Command, Driver, Notice, Until};
-use stele_core::{By, CallId, Event, Seq};
+use stele_core::{ApprovalOutcome, By, CallId, Event, Seq};
 use stele_store::Store;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
-use crate::approve;
+use crate::approve::{self, Grantable};
 use crate::command;
 use crate::error::Result;
 use crate::feed::{Feed, Seen};
@@ -257,9 +257,13 @@ fn answer(
                 }
                 Some(Pending::Approval(call)) if answers => {
                     let Some(text) = view.text() else { return };
-                    let always = text.call(call).and_then(|call| call.gated.as_ref()?.always.clone());
-                    match approve::read(&line.text, always.as_deref()) {
+                    let shown = text.call(call);
+                    let grantable = shown.map(|shown| Grantable::of(shown, text.tool(&shown.name)));
+                    match approve::read(&line.text, &grantable.unwrap_or_default()) {
                         Ok(outcome) => {
+                            if let ApprovalOutcome::Always { rule } = &outcome {
+                                text.warn(&format!("  ({} is allowed in this session)", one_line(rule)));
+                            }
                             let _ = sender.send(Command::Decide { call, by, outcome });
                             ask(view, person);
                         }
