@@ -13,7 +13,7 @@ use crate::command;
 use crate::error::Result;
 use crate::feed::{Feed, Seen};
 use crate::output::View;
-use crate::person::{Line, Pending, Person, PersonEvent, Typing};
+use crate::person::{Line, Pending, Person, PersonEvent, Takes, Typing};
 use crate::render::inert::{one_line, shorten};
 use crate::render::money;
 use crate::render::text::TextView;
@@ -82,8 +82,12 @@ impl Front {
                 _ = self.signals.next() => return Confirmed::Stopped,
                 event = self.person.event() => match event {
                     PersonEvent::Line(line) => line,
-                    PersonEvent::Echo(text) => {
-                        self.view.echo(&text);
+                    PersonEvent::Draft(draft) => {
+                        self.view.typed(draft);
+                        continue;
+                    }
+                    PersonEvent::Continued => {
+                        self.view.show_line();
                         continue;
                     }
                     PersonEvent::Gone => return Confirmed::No,
@@ -92,9 +96,9 @@ impl Front {
                 },
             };
             let Some(view) = self.view.text() else { return Confirmed::Nobody };
-            view.screen.answered();
+            view.screen.leave_line();
             match line.text.trim().to_lowercase().as_str() {
-                _ if !self.person.answers(&line) => {
+                _ if !self.person.answers(&line, Takes::Decision) => {
                     view.warn(NO_ANSWER);
                     ask(view, &mut self.person);
                 }
@@ -171,7 +175,7 @@ impl Conversation {
                         return Ok(Ending::AtOnce);
                     }
                     stopping = true;
-                    person.pending.clear();
+                    unask(view, person);
                     let _ = sender.send(Command::Cancel { by });
                 }
                 event = person.event() => {
@@ -215,16 +219,32 @@ fn take(seen: &[Seen], view: &mut View, tally: &mut Tally, person: &mut Person) 
                     ask(view, person);
                 }
             }
-            Event::ToolResult(result) => settle(result.call, person),
-            Event::TurnEnded(_) => person.pending.clear(),
+            Event::ToolResult(result) => settle(result.call, view, person),
+            Event::TurnEnded(_) => unask(view, person),
             _ => {}
         }
     }
 }
 
 /// A call that has a result waits for nobody.
-fn settle(call: CallId, person: &mut Person) {
-    person.pending.retain(|pending| !matches!(pending, Pending::Approval(waiting) if *waiting == call));
+fn settle(call: CallId, view: &mut View, person: &mut Person) {
+    let waits = |pending: &Pending| matches!(pending, Pending::Approval(waiting) if *waiting == call);
+    let stands_there = person.pending.front().is_some_and(waits);
+    person.pending.retain(|pending| !waits(pending));
+    if stands_there && person.pending.is_empty() {
+        unask(view, person);
+    } else if stands_there {
+        ask(view, person);
+    }
+}
+
+/// Nothing is asked any more: the question that stands there is taken away.
+fn unask(view: &mut View, person: &mut Person) {
+    if person.unask()
+        && let Some(view) = view.text()
+    {
+        view.screen.drop_line();
+    }
 }
 
 /// What a person's line does: it answers the oldest question, else it steers, else it is dropped.
@@ -243,15 +263,16 @@ fn answer(
                 ask(view, person);
             }
         }
-        PersonEvent::Echo(text) => view.echo(&text),
+        PersonEvent::Draft(draft) => view.typed(draft),
+        PersonEvent::Continued => view.show_line(),
         PersonEvent::Gone => leave(person, sender),
         PersonEvent::Line(line) => {
             if let Some(view) = view.text() {
-                view.screen.answered();
+                view.screen.leave_line();
             }
-            let answers = person.answers(&line);
+            let answers = person.pending.front().is_some_and(|pending| person.answers(&line, pending.takes()));
             match person.pending.pop_front() {
-                Some(Pending::Question(question)) if answers || line.pasted && !line.is_early(person) => {
+                Some(Pending::Question(question)) if answers => {
                     let _ = question.answer.send(Some(line.text));
                     ask(view, person);
                 }

@@ -14,6 +14,7 @@ mod given;
 mod keyboard;
 mod nearest;
 mod output;
+mod past;
 mod person;
 mod piped;
 mod prompt;

@@ -8,6 +8,7 @@ use stele_agent::{Logged, Notice};
 use crate::args::ColorChoice;
 use crate::error::{CommandError, Result};
 use crate::feed::Seen;
+use crate::render::input::Draft;
 use crate::render::json::{self, Line, Piece, RunResult};
 use crate::render::screen::{Screen, Terminals};
 use crate::render::style::{Style, Surroundings};
@@ -40,14 +41,14 @@ impl Look {
     /// The screen of this process.
     pub fn screen(self) -> Screen {
         let terminals = Terminals { out: io::stdout().is_terminal(), err: io::stderr().is_terminal() && !self.dumb };
-        Screen::new(Box::new(io::stdout()), Box::new(io::stderr()), self.stderr(), terminals).of_width(Box::new(width))
+        Screen::new(Box::new(io::stdout()), Box::new(io::stderr()), self.stderr(), terminals).of_size(Box::new(size))
     }
 }
 
-/// Columns of the terminal that standard error leads to.
-fn width() -> Option<usize> {
+/// Columns and rows of the terminal that standard error leads to.
+fn size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
-    Some(usize::from(size.ws_col))
+    Some((usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
 /// JSON lines on standard output.
@@ -151,10 +152,17 @@ impl View {
         matches!(self, Self::Text(view) if view.ticks())
     }
 
-    /// What keys do to the line that is being typed.
-    pub fn echo(&mut self, text: &str) {
+    /// Draws the line that is being typed where the terminal shows something else by now.
+    pub fn show_line(&mut self) {
         if let Self::Text(view) = self {
-            view.screen.echo(text);
+            view.screen.show();
+        }
+    }
+
+    /// How the line that is being typed stands now.
+    pub fn typed(&mut self, draft: Draft) {
+        if let Self::Text(view) = self {
+            view.screen.typed(draft);
         }
     }
 }

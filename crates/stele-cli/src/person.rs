@@ -9,6 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::command;
 use crate::keyboard::Keyboard;
 use crate::keyboard::editor::{Editor, Fed, Typed};
+use crate::keyboard::history::Earlier;
+use crate::render::input::Draft;
 
 /// A question of the tool `ask`, and where its answer goes.
 pub struct Question {
@@ -20,6 +22,25 @@ pub struct Question {
 pub enum Pending {
     Approval(CallId),
     Question(Question),
+}
+
+/// What answers a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// A decision: it has to be typed.
+    Decision,
+    /// Any text, also a pasted one.
+    Text,
+}
+
+impl Pending {
+    /// What answers it.
+    pub fn takes(&self) -> Takes {
+        match self {
+            Self::Approval(_) => Takes::Decision,
+            Self::Question(_) => Takes::Text,
+        }
+    }
 }
 
 /// Whether lines that answer nothing reach the agent.
@@ -78,6 +99,11 @@ impl Person {
         Self { questions: Some(questions), typing, marks, present: true, ..Self::nobody() }
     }
 
+    /// The same, with earlier prompts that can be had again.
+    pub fn remembering(self, earlier: Earlier) -> Self {
+        Self { editor: Editor::with(earlier), ..self }
+    }
+
     /// True when there is, or was, somebody.
     pub fn is_present(&self) -> bool {
         self.present
@@ -91,6 +117,11 @@ impl Person {
     /// True while a line stands there that was not sent.
     pub fn is_typing(&self) -> bool {
         self.editor.is_typing()
+    }
+
+    /// How the line stands that is being typed.
+    pub fn draft(&self) -> Draft {
+        self.editor.draft()
     }
 
     /// Throws away what was typed and not sent; true when there was something.
@@ -113,15 +144,32 @@ impl Person {
             self.read(&piece);
         }
         // It is not shown behind the question.
-        self.ready.retain(|event| !matches!(event, PersonEvent::Echo(_)));
+        self.ready.retain(|event| !matches!(event, PersonEvent::Draft(_)));
         self.asked += 1;
-        self.asking = true;
+        self.ask(true);
         Some(self.editor.forget()).filter(|text| !text.is_empty())
     }
 
-    /// True for a line that answers the question that stands there: it was typed after that was shown.
-    pub fn answers(&self, line: &Line) -> bool {
-        !line.pasted && !line.is_early(self)
+    /// Nothing is asked any more. What was typed as an answer is none; true when something was asked.
+    pub fn unask(&mut self) -> bool {
+        self.pending.clear();
+        let asking = self.asking;
+        if asking {
+            self.ask(false);
+            self.editor.forget();
+        }
+        asking
+    }
+
+    fn ask(&mut self, asking: bool) {
+        self.asking = asking;
+        self.editor.asked = asking;
+    }
+
+    /// True for a line that answers the question that stands there: it was sent after that was shown, and, unless any
+    /// text will do, nothing of it was pasted.
+    pub fn answers(&self, line: &Line, takes: Takes) -> bool {
+        !line.is_early(self) && (takes == Takes::Text || !line.pasted)
     }
 
     /// The next thing that the person, or a tool that needs one, does. Waits for ever when there is nobody.
@@ -158,9 +206,12 @@ impl Person {
                     None => self.ready.push_back(PersonEvent::Gone),
                 },
                 question = question => return PersonEvent::Asked(question),
-                _ = continued => if let Some(keyboard) = &mut self.keyboard {
-                    keyboard.take();
-                },
+                _ = continued => {
+                    if let Some(keyboard) = &mut self.keyboard {
+                        keyboard.take();
+                    }
+                    return PersonEvent::Continued;
+                }
             }
         }
     }
@@ -176,10 +227,10 @@ impl Person {
                     }
                 }
                 _ if !heard => {}
-                Fed::Echo(text) => self.ready.push_back(PersonEvent::Echo(text)),
-                Fed::Typed(Typed::Line { text, pasted, keys }) => {
-                    self.asking = false;
-                    self.ready.push_back(PersonEvent::Line(Line { text, pasted, keys, asked: self.asked }));
+                Fed::Draft(draft) => self.ready.push_back(PersonEvent::Draft(draft)),
+                Fed::Typed(Typed::Line { text, pasted }) => {
+                    self.ask(false);
+                    self.ready.push_back(PersonEvent::Line(Line { text, pasted, asked: self.asked }));
                 }
                 Fed::Typed(Typed::End) => self.ready.push_back(PersonEvent::Gone),
             }
@@ -192,8 +243,10 @@ impl Person {
 
 /// What a person, or a tool that needs one, did.
 pub enum PersonEvent {
-    /// Pressed keys that the screen has to show.
-    Echo(String),
+    /// Pressed keys: the line stands like this now.
+    Draft(Draft),
+    /// Let the program go on after it was stopped: the terminal shows something else by now.
+    Continued,
     /// Typed a line.
     Line(Line),
     /// Closed standard input.
@@ -207,8 +260,6 @@ pub struct Line {
     pub text: String,
     /// Some of it was pasted: it is text, never a command or an answer to a question about a call.
     pub pasted: bool,
-    /// Nothing but keys without a character was pressed.
-    pub keys: bool,
     /// Questions that were shown before it was sent.
     asked: u64,
 }

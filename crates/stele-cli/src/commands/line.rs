@@ -17,6 +17,7 @@ use crate::cut::{self, Settled};
 use crate::drive::{Confirmed, Conversation, Ending, Front};
 use crate::error::{CommandError, Kind, Result};
 use crate::output::View;
+use crate::past;
 use crate::person::{Line as Typed, Person, PersonEvent, Typing};
 use crate::prompt;
 use crate::render::inert::{inert, one_line, shorten};
@@ -51,7 +52,8 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
         if which == Which::New || args.model.is_some() {
             setup.has_key(setup::choose(agent.routes(), args.model.as_deref())?.0)?;
         }
-        let mut person = Person::present(questions, Typing::Steers, !setup.look.dumb);
+        let mut person = Person::present(questions, Typing::Steers, !setup.look.dumb)
+            .remembering(past::earlier(agent.store().clone(), &setup.folder));
         person.listen();
         let choice = Choice { quiet: false, hold_answer: false, progress: false };
         let text = run::text_view(setup, choice, tools);
@@ -199,6 +201,8 @@ impl Line<'_> {
                     if let Some(view) = self.front.view.text().filter(|_| !shown) {
                         let prompt = view.screen.style.cyan("> ");
                         view.screen.prompt(&prompt);
+                        // What was typed while the agent worked, and not sent, stands behind it.
+                        view.screen.typed(self.front.person.draft());
                     }
                     shown = true;
                     let line = tokio::select! {
@@ -215,8 +219,12 @@ impl Line<'_> {
                         }
                         event = self.front.person.event() => match event {
                             PersonEvent::Line(line) => line,
-                            PersonEvent::Echo(text) => {
-                                self.front.view.echo(&text);
+                            PersonEvent::Draft(draft) => {
+                                self.front.view.typed(draft);
+                                continue;
+                            }
+                            PersonEvent::Continued => {
+                                self.front.view.show_line();
                                 continue;
                             }
                             PersonEvent::Gone => continue,
@@ -225,7 +233,7 @@ impl Line<'_> {
                         },
                     };
                     if let Some(view) = self.front.view.text() {
-                        view.screen.answered();
+                        view.screen.leave_line();
                     }
                     self.hear(&line).await?
                 }
@@ -241,7 +249,6 @@ impl Line<'_> {
     async fn hear(&mut self, line: &Typed) -> Result<Next> {
         let trimmed = line.text.trim();
         match trimmed {
-            "" if line.keys => self.say("  (nothing was sent: arrows and the like do nothing here)"),
             "" => {}
             _ if !line.pasted && command::named(trimmed).is_some() => return Ok(self.carry_out(trimmed).await),
             "exit" | "quit" if !line.pasted => self.say("  (nothing was sent; /quit, or Ctrl-D, leaves)"),
@@ -288,7 +295,7 @@ impl Line<'_> {
     /// Ends the prompt's line, so that the shell's prompt has one of its own.
     fn leave(&mut self) -> u8 {
         if let Some(view) = self.front.view.text() {
-            view.screen.leave_prompt();
+            view.screen.leave_line();
         }
         0
     }

@@ -1,6 +1,8 @@
 //! The keyboard: the terminal hands over every key as it comes, and is left as it was found.
 
 pub mod editor;
+pub mod history;
+pub mod line;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
