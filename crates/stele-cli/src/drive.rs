@@ -56,6 +56,15 @@ pub enum Confirmed {
     Nobody,
 }
 
+/// What comes between two turns.
+pub enum Heard {
+    Line(Line),
+    /// No more lines come.
+    Gone,
+    /// Somebody wants a stop.
+    Signal,
+}
+
 impl Front {
     /// Says something to whoever watches, on standard error.
     pub fn tell(&mut self, text: &str) {
@@ -64,6 +73,21 @@ impl Front {
             None => {
                 // Standard error that cannot be written has nobody to be told.
                 let _ = writeln!(io::stderr(), "{text}");
+            }
+        }
+    }
+
+    /// The next line that the person sends between two turns; what happens meanwhile is shown.
+    pub async fn line(&mut self) -> Heard {
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.signals.next() => return Heard::Signal,
+                event = self.person.event() => match event {
+                    PersonEvent::Line(line) => return Heard::Line(line),
+                    PersonEvent::Gone => return Heard::Gone,
+                    meanwhile => self.view.meanwhile(meanwhile),
+                },
             }
         }
     }
@@ -77,23 +101,10 @@ impl Front {
         };
         ask(view, &mut self.person);
         loop {
-            let line = tokio::select! {
-                biased;
-                _ = self.signals.next() => return Confirmed::Stopped,
-                event = self.person.event() => match event {
-                    PersonEvent::Line(line) => line,
-                    PersonEvent::Draft(draft) => {
-                        self.view.typed(draft);
-                        continue;
-                    }
-                    PersonEvent::Continued => {
-                        self.view.show_line();
-                        continue;
-                    }
-                    PersonEvent::Gone => return Confirmed::No,
-                    // Between two turns no tool runs that could ask.
-                    PersonEvent::Asked(_) => continue,
-                },
+            let line = match self.line().await {
+                Heard::Line(line) => line,
+                Heard::Gone => return Confirmed::No,
+                Heard::Signal => return Confirmed::Stopped,
             };
             let Some(view) = self.view.text() else { return Confirmed::Nobody };
             view.screen.leave_line();
@@ -263,8 +274,9 @@ fn answer(
                 ask(view, person);
             }
         }
-        PersonEvent::Draft(draft) => view.typed(draft),
-        PersonEvent::Continued => view.show_line(),
+        meanwhile @ (PersonEvent::Draft(_) | PersonEvent::Continued | PersonEvent::Ended(_)) => {
+            view.meanwhile(meanwhile)
+        }
         PersonEvent::Gone => leave(person, sender),
         PersonEvent::Line(line) => {
             if let Some(view) = view.text() {
@@ -369,6 +381,10 @@ fn steer(line: &Line, view: &mut View, tally: &Tally, person: &mut Person, sende
             money::cost(tally.account.cost())
         )),
         command if !line.pasted && command::named(command).is_some() => {
+            if let Some(("jobs", argument)) = command::named(command) {
+                person.jobs(argument).iter().for_each(|said| view.warn(said));
+                return;
+            }
             person.later.push_back(command.to_owned());
             let command = one_line(command);
             view.warn(&format!("  ({command} waits: it is done when this turn is over; Ctrl-C stops the turn)"));

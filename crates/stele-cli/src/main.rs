@@ -3,6 +3,7 @@
 mod app;
 mod approve;
 mod args;
+mod background;
 mod command;
 mod commands;
 mod config;

@@ -8,7 +8,7 @@ use stele_agent::{Logged, Notice};
 use crate::args::ColorChoice;
 use crate::error::{CommandError, Result};
 use crate::feed::Seen;
-use crate::render::input::Draft;
+use crate::person::PersonEvent;
 use crate::render::json::{self, Line, Piece, RunResult};
 use crate::render::screen::{Screen, Terminals};
 use crate::render::style::{Style, Surroundings};
@@ -152,17 +152,17 @@ impl View {
         matches!(self, Self::Text(view) if view.ticks())
     }
 
-    /// Draws the line that is being typed where the terminal shows something else by now.
-    pub fn show_line(&mut self) {
-        if let Self::Text(view) = self {
-            view.screen.show();
-        }
-    }
-
-    /// How the line that is being typed stands now.
-    pub fn typed(&mut self, draft: Draft) {
-        if let Self::Text(view) = self {
-            view.screen.typed(draft);
+    /// Shows what a person does, or is told, that is no line.
+    pub fn meanwhile(&mut self, event: PersonEvent) {
+        let Self::Text(view) = self else { return };
+        match event {
+            PersonEvent::Draft(draft) => view.screen.typed(draft),
+            PersonEvent::Continued => view.screen.show(),
+            PersonEvent::Ended(line) => {
+                let line = view.screen.style.dim(&line);
+                view.warn(&line);
+            }
+            PersonEvent::Line(_) | PersonEvent::Gone | PersonEvent::Asked(_) => {}
         }
     }
 }

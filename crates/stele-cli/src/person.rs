@@ -6,6 +6,7 @@ use stele_core::CallId;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::background::Background;
 use crate::command;
 use crate::keyboard::Keyboard;
 use crate::keyboard::editor::{Editor, Fed, Typed};
@@ -60,6 +61,8 @@ pub struct Person {
     questions: Option<mpsc::UnboundedReceiver<Question>>,
     /// The program goes on after it was stopped.
     continued: Option<Signal>,
+    /// What runs in the background, where its ends are told.
+    pub background: Option<Background>,
     pub pending: VecDeque<Pending>,
     /// Commands that were typed while a turn ran: they are carried out when it is over.
     pub later: VecDeque<String>,
@@ -83,6 +86,7 @@ impl Person {
             ready: VecDeque::new(),
             questions: None,
             continued: None,
+            background: None,
             pending: VecDeque::new(),
             later: VecDeque::new(),
             typing: Typing::Answers,
@@ -107,6 +111,11 @@ impl Person {
     /// True when there is, or was, somebody.
     pub fn is_present(&self) -> bool {
         self.present
+    }
+
+    /// What `/jobs` says, if it says anything now.
+    pub fn jobs(&self, argument: Option<&str>) -> Option<String> {
+        self.background.as_ref()?.command(argument)
     }
 
     /// True when somebody was there and no more lines come.
@@ -200,12 +209,19 @@ impl Person {
                     None => std::future::pending().await,
                 }
             };
+            let ended = async {
+                match &mut self.background {
+                    Some(background) => background.ended().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 piece = piece => match piece {
                     Some(piece) => self.read(&piece),
                     None => self.ready.push_back(PersonEvent::Gone),
                 },
                 question = question => return PersonEvent::Asked(question),
+                ended = ended => return PersonEvent::Ended(ended),
                 _ = continued => {
                     if let Some(keyboard) = &mut self.keyboard {
                         keyboard.take();
@@ -253,6 +269,8 @@ pub enum PersonEvent {
     Gone,
     /// A tool asks.
     Asked(Question),
+    /// Is told of the end of something in the background, in this line.
+    Ended(String),
 }
 
 /// A line as it was typed or pasted.

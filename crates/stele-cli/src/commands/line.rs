@@ -10,15 +10,16 @@ use stele_core::{By, Config, EpochReason, Mode, Source};
 use stele_store::Filter;
 
 use crate::args::{LimitArgs, SessionArgs};
+use crate::background::Background;
 use crate::command;
 use crate::commands::undo::{self, Way};
 use crate::commands::{cache, run};
 use crate::cut::{self, Settled};
-use crate::drive::{Confirmed, Conversation, Ending, Front};
+use crate::drive::{Confirmed, Conversation, Ending, Front, Heard};
 use crate::error::{CommandError, Kind, Result};
 use crate::output::View;
 use crate::past;
-use crate::person::{Line as Typed, Person, PersonEvent, Typing};
+use crate::person::{Line as Typed, Person, Typing};
 use crate::prompt;
 use crate::render::inert::{inert, one_line, shorten};
 use crate::render::money::{cost, from_cache, plural, tokens};
@@ -112,6 +113,8 @@ impl Line<'_> {
         let mode = state.mode();
         let turns = plural(state.counters().turns, "turn");
         self.tally = Tally::beginning_at(state);
+        let session = self.conversation.driver.session().clone();
+        self.front.person.background = Some(Background::of(&self.setup.jobs, session));
         if let (false, Some(view)) = (*which == Which::New, self.front.view.text()) {
             view.folder = Path::new(&folder).to_owned();
             view.seed(self.agent.store(), self.conversation.driver.session(), state, self.conversation.from);
@@ -205,9 +208,10 @@ impl Line<'_> {
                         view.screen.typed(self.front.person.draft());
                     }
                     shown = true;
-                    let line = tokio::select! {
-                        biased;
-                        _ = self.front.signals.next() => {
+                    let line = match self.front.line().await {
+                        Heard::Line(line) => line,
+                        Heard::Gone => continue,
+                        Heard::Signal => {
                             // A line that stands there is thrown away first.
                             if self.front.person.forget() && !self.front.signals.told_to_end() {
                                 self.leave();
@@ -217,20 +221,6 @@ impl Line<'_> {
                             let exit = self.leave();
                             return Ok(if self.front.signals.told_to_end() { 130 } else { exit });
                         }
-                        event = self.front.person.event() => match event {
-                            PersonEvent::Line(line) => line,
-                            PersonEvent::Draft(draft) => {
-                                self.front.view.typed(draft);
-                                continue;
-                            }
-                            PersonEvent::Continued => {
-                                self.front.view.show_line();
-                                continue;
-                            }
-                            PersonEvent::Gone => continue,
-                            // Between two turns no tool runs that could ask.
-                            PersonEvent::Asked(_) => continue,
-                        },
                     };
                     if let Some(view) = self.front.view.text() {
                         view.screen.leave_line();
@@ -347,6 +337,11 @@ impl Line<'_> {
             ("changes", _) => {
                 let lines = undo::changes(self.conversation.driver.state(), self.setup.look.stderr()).join("\n");
                 self.say(&lines);
+            }
+            ("jobs", argument) => {
+                if let Some(said) = self.front.person.jobs(argument) {
+                    self.say(&said);
+                }
             }
             ("resume", argument) => self.resume(argument).await?,
             (unknown, _) => self.say(&one_line(&command::unknown(unknown))),

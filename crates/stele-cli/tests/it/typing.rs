@@ -332,3 +332,57 @@ fn a_model_that_takes_its_time_is_waited_for_in_words() {
     terminal.type_line("/quit");
     assert_eq!(terminal.end().0, 0);
 }
+
+#[test]
+fn jobs_are_listed_looked_at_and_stopped_and_their_ends_are_told() {
+    let place = Place::new();
+    let job = |command: &str| Say::call("bash", &json!({"command": command, "background": true}));
+    let server = server(
+        Behaviour::from(Script::new([
+            job("echo first; until [ -e gate ]; do sleep 0.05; done; exit 3"),
+            job("echo second; sleep 300"),
+            Say::text("Started."),
+            Say::text("I know."),
+        ]))
+        .fault(Fault::at(2, 1..=1, FaultKind::Stall { at: Cut::Start })),
+    );
+    let mut terminal = Terminal::start(place.with(&server, ["--mode", "full"]));
+    terminal.wait_for("> ");
+    terminal.type_line("/jobs");
+    terminal.wait_for("nothing was started in the background");
+    terminal.type_line("start them");
+    server.wait_for(3, WAIT).unwrap();
+    // While the agent works as well.
+    terminal.type_line("/jobs");
+    terminal.wait_for("j1: running, ");
+    terminal.wait_for("j2: running, ");
+    server.release();
+    terminal.wait_for("Started.");
+    terminal.wait_for("> ");
+    terminal.type_line("/jobs j1");
+    terminal.wait_for("[j1: running, ");
+    terminal.type_line("/jobs j9");
+    terminal.wait_for("there is no job j9 here; known: j1, j2");
+    // Told while something stands in the line, which stays there.
+    terminal.wait_for("> ");
+    terminal.type_keys("half");
+    terminal.wait_for("half");
+    place.write("gate", "");
+    terminal.wait_for("· j1: exit 3");
+    terminal.wait_for("half");
+    terminal.type_line("\u{15}/jobs j1");
+    terminal.wait_for("first\r\n[j1: exit 3");
+    terminal.type_line("/jobs stop j2");
+    terminal.wait_for("· j2: stopped: cancelled");
+    terminal.type_line("/jobs stop j2");
+    terminal.wait_for("j2 has ended already");
+    terminal.type_line("and now?");
+    terminal.wait_for("I know.");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    let last = texts(server.requests().last().unwrap());
+    assert!(last.contains("j1: exit 3") && last.contains("j2: stopped: cancelled"), "the model is told too: {last}");
+    place.assert_clean();
+}
