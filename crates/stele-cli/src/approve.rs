@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stele_core::{ApprovalOutcome, Tool};
+use stele_core::{ApprovalOutcome, Subject, Tool};
 use stele_tools::PreviewOptions;
 
 use crate::render::card;
@@ -36,18 +36,47 @@ pub fn choices(call: &ShownCall) -> String {
     format!("  [y]es, {}[n]o, or n and a reason: ", if always { "[a]lways, " } else { "" })
 }
 
+/// What may be granted for a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grantable {
+    /// The rule that `always` grants, as it was shown.
+    pub always: Option<String>,
+    /// The command line, where it is one: a wider rule may be written for it.
+    pub command: Option<String>,
+}
+
+impl Grantable {
+    /// What may be granted for a call that was shown.
+    pub fn of(call: &ShownCall, tool: Option<&dyn Tool>) -> Self {
+        let subjects = tool.and_then(|tool| tool.subjects(call.arguments.as_str()).ok()).unwrap_or_default();
+        let command = subjects.into_iter().find_map(|subject| match subject {
+            Subject::Command(command) => Some(command),
+            _ => None,
+        });
+        Self { always: call.gated.as_ref().and_then(|gated| gated.always.clone()), command }
+    }
+
+    fn rule(&self, pattern: &str) -> Result<String, &'static str> {
+        let always = self.always.as_ref();
+        let always = always.ok_or("  (no rule is narrow enough to be granted for this call: y runs it this once)")?;
+        if pattern.is_empty() {
+            return Ok(always.clone());
+        }
+        let wider = self.command.as_ref().and_then(|command| stele_guard::granted(command, pattern));
+        wider.ok_or("  (a pattern behind always has to cover this command, as a git push * covers git push origin x)")
+    }
+}
+
 /// Reads a person's line.
 ///
 /// # Errors
 /// It is no answer, and why: ask again. Nothing but an explicit yes allows.
-pub fn read(line: &str, always: Option<&str>) -> Result<ApprovalOutcome, &'static str> {
+pub fn read(line: &str, grantable: &Grantable) -> Result<ApprovalOutcome, &'static str> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     match (word.to_lowercase().as_str(), rest.trim()) {
         ("y" | "yes", "") => Ok(ApprovalOutcome::Once),
-        ("a" | "always", "") => always
-            .map(|rule| ApprovalOutcome::Always { rule: rule.to_owned() })
-            .ok_or("  (no rule is narrow enough to be granted for this call: y runs it this once)"),
+        ("a" | "always", pattern) => grantable.rule(pattern).map(|rule| ApprovalOutcome::Always { rule }),
         ("n" | "no", reason) => Ok(reject(reason)),
         ("", "") => Err("  (the call waits for an answer; Ctrl-C stops the turn)"),
         (word, _) if word.starts_with('/') => {
@@ -69,13 +98,25 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_allows() {
-        assert_eq!(read(" Yes \n", None), Ok(ApprovalOutcome::Once));
-        assert_eq!(read("n not in main", None), Ok(reject("not in main")));
-        assert_eq!(read("no", None), Ok(reject("")));
-        let rule = Some("bash(ls*)");
-        assert_eq!(read("always", rule), Ok(ApprovalOutcome::Always { rule: "bash(ls*)".to_owned() }));
+        let nothing = Grantable::default();
+        assert_eq!(read(" Yes \n", &nothing), Ok(ApprovalOutcome::Once));
+        assert_eq!(read("n not in main", &nothing), Ok(reject("not in main")));
+        assert_eq!(read("no", &nothing), Ok(reject("")));
         for unclear in ["", "yes please", "ok", "always", "a maybe", "yn", "\u{1b}y"] {
-            assert!(read(unclear, None).is_err(), "{unclear:?}");
+            assert!(read(unclear, &nothing).is_err(), "{unclear:?}");
         }
+    }
+
+    #[test]
+    fn always_grants_the_rule_that_was_shown_or_one_that_is_written_out() {
+        let push = "git push origin x";
+        let grantable = Grantable { always: Some(format!("bash({push})")), command: Some(push.to_owned()) };
+        let rule = |line| match read(line, &grantable) {
+            Ok(ApprovalOutcome::Always { rule }) => Some(rule),
+            _ => None,
+        };
+        assert_eq!(rule("always").as_deref(), Some("bash(git push origin x)"));
+        assert_eq!(rule("a git push origin *").as_deref(), Some("bash(git push origin *)"));
+        assert_eq!((rule("a git pull *"), rule("a *"), rule("a please")), (None, None, None));
     }
 }

@@ -78,6 +78,8 @@ pub struct Setup {
     /// The folder to work in, canonical.
     pub folder: PathBuf,
     pub look: Look,
+    /// What the tools of this process run in the background.
+    pub jobs: Arc<stele_tools::Jobs>,
 }
 
 impl Setup {
@@ -87,7 +89,7 @@ impl Setup {
         let inputs = Inputs::read(environment.text(), &folder, config_flags(flags))?;
         let config = Config::load(&inputs)?;
         let look = environment.look(global.color);
-        Ok(Self { environment, config, folder, look })
+        Ok(Self { environment, config, folder, look, jobs: Arc::default() })
     }
 
     /// For commands that need no more than the logs: a configuration that is wrong does not stand in their way.
@@ -102,7 +104,7 @@ impl Setup {
         let Ok(inputs) = Inputs::defaults(environment.text()) else { return Err(error) };
         let config = Config::load(&inputs)?;
         let look = environment.look(global.color);
-        Ok((Self { environment, config, folder, look }, Some(error)))
+        Ok((Self { environment, config, folder, look, jobs: Arc::default() }, Some(error)))
     }
 
     /// The logs, for writing.
@@ -135,6 +137,7 @@ impl Setup {
             limits: self.config.tool_limits,
             offer: self.config.offer.clone(),
             web: self.config.web.clone(),
+            jobs: Arc::clone(&self.jobs),
             edit: self.config.edit.clone(),
         })
     }

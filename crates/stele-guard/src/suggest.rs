@@ -1,45 +1,37 @@
-//! The rule that "always" would grant: what was asked, and never more than its prefix or folder.
+//! The rule that "always" would grant: exactly the command that was asked about, or the folder of the file.
 
 use crate::glob::CommandPattern;
 use crate::paths::Workspace;
 use crate::policy::{Access, Layer, Rule};
-use crate::shell::{Script, Step, Word, joined};
+use crate::shell::{Script, Step, Word, joined, parse};
 use crate::wrapper::{Inner, inner};
 
 /// Longest rule that is suggested, in bytes: a person has to read it.
 const RULE_MAX: usize = 160;
 
-/// Programs whose first word says what they do.
-const SUBCOMMANDS: &[&str] = &[
-    "apt",
-    "apt-get",
-    "brew",
-    "bundle",
-    "cargo",
-    "composer",
-    "dotnet",
-    "gh",
-    "git",
-    "go",
-    "gradle",
-    "mvn",
-    "npm",
-    "pip",
-    "pip3",
-    "rails",
-    "rustup",
-    "terraform",
-    "yarn",
-];
-
-/// Subcommands whose next word says what they run.
-const RUNS: &[&str] = &["exec", "run", "run-script", "tool"];
-
-/// Programs that may be granted with any arguments: builds and tests of the project itself.
-const WHOLE: &[&str] = &["ctest", "jest", "make", "mypy", "ninja", "pytest", "ruff", "tsc", "vitest"];
-
-/// The rule for a command line of one simple command; `None` for anything compound or unclear.
+/// The rule for a command line of one simple command: exactly its words, since what else may follow them is anything,
+/// `--force` included. `None` for anything compound or unclear.
 pub(crate) fn command(script: &Script) -> Option<String> {
+    let words = simple(script)?;
+    let text = words.iter().map(Word::literal).collect::<Option<Vec<_>>>()?.join(" ");
+    if text.contains('*') || text.chars().any(char::is_control) {
+        return None;
+    }
+    checked(format!("bash({text})"), &words)
+}
+
+/// The rule of a pattern that a person wrote for a command that was asked about; `None` where it does not cover that very
+/// command, or where no rule could.
+#[must_use]
+pub fn granted(command: &str, pattern: &str) -> Option<String> {
+    let words = simple(&parse(command))?;
+    let pattern = pattern.trim();
+    let inner = pattern.strip_prefix("bash(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(pattern);
+    checked(format!("bash({inner})"), &words)
+}
+
+/// The words of the one command that a command line runs, without what it is run through.
+fn simple(script: &Script) -> Option<Vec<Word>> {
     if script.unclear.is_some() || script.risky.is_some() {
         return None;
     }
@@ -48,47 +40,7 @@ pub(crate) fn command(script: &Script) -> Option<String> {
     while let [Inner::Command { words: within, transparent: true, risky: None }] = inner(&words).as_slice() {
         words = within.clone();
     }
-    if !inner(&words).is_empty() {
-        return exact(&words);
-    }
-    prefix(&words).or_else(|| exact(&words))
-}
-
-/// The program and its subcommand, with any further arguments.
-fn prefix(words: &[Word]) -> Option<String> {
-    let name = words.first()?.literal()?;
-    let plain = |word: &Word| {
-        word.literal().filter(|text| {
-            !text.is_empty()
-                && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_:".contains(character))
-                && !text.starts_with('-')
-        })
-    };
-    let mut kept = vec![name.clone()];
-    if SUBCOMMANDS.contains(&name.as_str()) {
-        let subcommand = plain(words.get(1)?)?;
-        let runs = RUNS.contains(&subcommand.as_str());
-        kept.push(subcommand);
-        if runs {
-            match words.get(2) {
-                Some(script) => kept.push(plain(script)?),
-                None => return None,
-            }
-        }
-    } else if !WHOLE.contains(&name.as_str()) {
-        return None;
-    }
-    checked(format!("bash({} *)", kept.join(" ")), words)
-}
-
-/// Exactly this command.
-fn exact(words: &[Word]) -> Option<String> {
-    let words_text = words.iter().map(Word::literal).collect::<Option<Vec<_>>>()?;
-    let text = words_text.join(" ");
-    if text.contains('*') || text.chars().any(char::is_control) {
-        return None;
-    }
-    checked(format!("bash({text})"), words)
+    Some(words)
 }
 
 /// A rule is suggested only when it is read back as a rule for this very command.

@@ -99,6 +99,12 @@ pub(crate) enum Error {
         /// Its mode bits.
         mode: u32,
     },
+    /// What a command printed, which is kept as it was.
+    #[error("{path} is kept output: a record that read and grep look at and nothing changes; write a file of your own")]
+    Kept {
+        /// The path as it was asked for.
+        path: String,
+    },
     /// An existing file that the model has not been shown would be replaced.
     #[error("{path} exists and was not read in this session; read it first, or use edit")]
     Unread {
@@ -193,6 +199,7 @@ impl Error {
             Self::PastEnd { .. } => "read.past_end",
             Self::TooLarge { .. } => "edit.too_large",
             Self::ReadOnly { .. } => "file.read_only",
+            Self::Kept { .. } => "file.kept",
             Self::Unread { .. } => "write.unread",
             Self::Stale { .. } => "edit.stale",
             Self::Refused { code, .. } => code,
@@ -213,9 +220,12 @@ impl Error {
     pub(crate) fn class(&self) -> ToolErrorClass {
         match self {
             Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Defect(_) => ToolErrorClass::Transient,
-            Self::TimedOut | Self::Cancelled | Self::NotLogged | Self::Unread { .. } | Self::ReadOnly { .. } => {
-                ToolErrorClass::Refused
-            }
+            Self::TimedOut
+            | Self::Cancelled
+            | Self::Kept { .. }
+            | Self::NotLogged
+            | Self::Unread { .. }
+            | Self::ReadOnly { .. } => ToolErrorClass::Refused,
             Self::Unsupervised | Self::HalfDone { .. } => ToolErrorClass::OutcomeUnknown,
             Self::Web { code: "web.timeout" | "web.failed", .. } => ToolErrorClass::Transient,
             Self::Web { code: "web.blocked_address", .. } => ToolErrorClass::Refused,

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stele_core::{CallSession, JobId, JobMeta, JobNotice, JobStatus, SessionId};
-use tokio::sync::{oneshot, watch};
+use stele_core::{CallSession, JobId, JobMeta, JobNotice, JobStatus, SessionId, ToolError};
+use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::error::{Error, Result};
 use crate::shell::{self, Command, End, Follow, Outcome, Output};
@@ -16,10 +16,62 @@ use crate::shell::{self, Command, End, Follow, Outcome, Output};
 /// Jobs that run at the same time in one session.
 const RUNNING: usize = 16;
 
+/// Ends that wait to be told to whoever watches.
+const ENDS: usize = 64;
+
 /// The jobs of all sessions of this process.
-#[derive(Default)]
-pub(crate) struct Jobs {
+pub struct Jobs {
     all: Mutex<BTreeMap<(SessionId, JobId), Arc<Job>>>,
+    ends: broadcast::Sender<String>,
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self { all: Mutex::default(), ends: broadcast::Sender::new(ENDS) }
+    }
+}
+
+/// A job, for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobView {
+    /// Its name, how far it is and what it runs, in one line.
+    pub line: String,
+    /// The end of what it printed, whether that was read before or not.
+    pub tail: String,
+}
+
+/// What a person may look at and do. What the model reads of a job is not touched by it.
+impl Jobs {
+    /// The jobs of a session, in their order.
+    #[must_use]
+    pub fn list(&self, session: &SessionId) -> Vec<JobView> {
+        self.of(session).iter().map(|job| job.view()).collect()
+    }
+
+    /// One of them, by its name.
+    ///
+    /// # Errors
+    /// `jobs.unknown`
+    pub fn look(&self, session: &SessionId, name: &str) -> Result<JobView, ToolError> {
+        Ok(self.find(session, name)?.view())
+    }
+
+    /// Has a job stopped. Its end is told, to the model as well; `false` where it had ended before.
+    ///
+    /// # Errors
+    /// `jobs.unknown`
+    pub fn stop(&self, session: &SessionId, name: &str) -> Result<bool, ToolError> {
+        let job = self.find(session, name)?;
+        let runs = job.status() == JobStatus::Running;
+        job.ask_to_stop();
+        Ok(runs)
+    }
+
+    /// Tells of each end that no call of the model waited for, in one line, from now on.
+    #[must_use]
+    pub fn ends(&self) -> broadcast::Receiver<String> {
+        self.ends.subscribe()
+    }
 }
 
 /// One job.
@@ -107,6 +159,8 @@ impl Jobs {
                         jobs.lock().retain(|(session, _), _| *session != owner);
                     } else if !waited {
                         notify(JobNotice { job: own.meta(), text: own.notice() });
+                        // Where nobody watches nobody is told.
+                        let _ = jobs.ends.send(own.line());
                     }
                 }
                 Err(error) => {
@@ -167,9 +221,17 @@ impl Job {
         if self.status() == JobStatus::Running { output.take() } else { output.finish() }
     }
 
+    fn view(&self) -> JobView {
+        JobView { line: self.line(), tail: shell::lock(&self.output).recent().to_owned() }
+    }
+
+    fn ask_to_stop(&self) {
+        self.state.send_modify(|state| state.stop = true);
+    }
+
     /// Asks it to stop and waits until it has.
     pub(crate) async fn stop(&self) {
-        self.state.send_modify(|state| state.stop = true);
+        self.ask_to_stop();
         self.ended().await;
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 pub(crate) use stele_core::name_on_a_line as one_line;
-use stele_core::{SessionId, is_alike};
+use stele_core::{SessionId, Subject, is_alike};
 
 use crate::error::{Error, Result};
 use crate::overwrite::InPlace;
@@ -34,6 +34,14 @@ impl Roots {
     pub(crate) fn place(&self, cwd: &Path, session: &SessionId) -> Place {
         let spill = self.spill.as_ref().map(|folder| folder.join(session.as_str()));
         Place { cwd: cwd.to_owned(), home: self.home.clone(), spill, in_place: self.in_place.clone() }
+    }
+
+    /// A file that a call would change, for who judges calls.
+    pub(crate) fn written(&self, path: String) -> Result<Subject> {
+        if self.spill.is_some() {
+            spill::refuse(&path)?;
+        }
+        Ok(Subject::Write(path))
     }
 
     /// The spill of a call or job.
@@ -124,7 +132,7 @@ impl Place {
     }
 
     /// The real path that a write through this name reaches, whether it exists or not: symbolic
-    /// links are followed, also one that points to nothing yet. Names are taken exactly.
+    /// links are followed, also one that points to nothing yet. Names are taken exactly. Kept output is out of reach.
     pub(crate) fn target(&self, asked: &str) -> Result<PathBuf> {
         let mut path = self.join(asked);
         if asked.ends_with('/') && !path.is_dir() {
@@ -133,7 +141,7 @@ impl Place {
         for _ in 0..LINKS {
             match fs::read_link(&path) {
                 Ok(to) => path = path.parent().unwrap_or(Path::new("/")).join(to),
-                Err(_) => return deepest(&path).map_err(Error::io("open", asked)),
+                Err(_) => return self.not_kept(asked, deepest(&path).map_err(Error::io("open", asked))?),
             }
         }
         Err(Error::Loop { path: asked.to_owned() })
@@ -143,8 +151,20 @@ impl Place {
     pub(crate) fn name(&self, asked: &str) -> Result<PathBuf> {
         let path = self.join(asked);
         match (path.parent(), path.file_name()) {
-            (Some(folder), Some(name)) => Ok(deepest(folder).map_err(Error::io("open", asked))?.join(name)),
+            (Some(folder), Some(name)) => {
+                self.not_kept(asked, deepest(folder).map_err(Error::io("open", asked))?.join(name))
+            }
             _ => self.target(asked),
+        }
+    }
+
+    /// The real path of what is to be changed, unless it is kept output, of whatever session.
+    pub(crate) fn not_kept(&self, asked: &str, path: PathBuf) -> Result<PathBuf> {
+        let Some(folder) = &self.spill else { return Ok(path) };
+        spill::refuse(asked)?;
+        match folder.parent().and_then(|all| all.canonicalize().ok()) {
+            Some(all) if path.starts_with(&all) => Err(Error::Kept { path: asked.to_owned() }),
+            _ => Ok(path),
         }
     }
 

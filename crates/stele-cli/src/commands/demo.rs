@@ -25,8 +25,10 @@ use crate::prompt::Prompts;
 use crate::render::inert::inert;
 use crate::render::style::Style;
 use crate::render::{card, diff};
+use crate::runtime::runtime;
 use crate::sessions::{Wanted, Which, shell_word};
 use crate::setup::{Environment, Setup};
+use crate::signals::Signals;
 
 /// The project, file by file.
 const PROJECT: [(&str, &str); 3] = [
@@ -69,7 +71,7 @@ fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch) -> Result<u8> {
         CommandError::usage("demo.server", format!("cannot listen on a port of 127.0.0.1: {error}"))
     })?;
     let routes = vec![route(&server)];
-    let runtime = run::runtime()?;
+    let runtime = runtime()?;
     let style = setup.look.stdout();
     let exit = runtime.block_on(async {
         let tools = setup.tools(None);
@@ -86,7 +88,7 @@ fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch) -> Result<u8> {
             skipped: setup.config.skipped.clone(),
         };
         let view = run::view(setup, &args.output, tools, false);
-        let mut front = Front { view, person: Person::nobody(), signals: run::signals()? };
+        let mut front = Front { view, person: Person::nobody(), signals: Signals::new()? };
         if let (Some(text), false) = (front.view.text(), args.output.quiet) {
             let end = if args.keep { "" } else { " (removed at the end, unless --keep is given)" };
             let folder = setup.folder.display();

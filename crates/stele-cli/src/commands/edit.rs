@@ -76,7 +76,7 @@ pub fn edit(environment: &Environment, global: &Global, args: &EditArgs) -> Resu
         return Err(CommandError::usage("usage.path", "the path is not UTF-8, which the forms of an edit cannot name"));
     };
     let input = input()?;
-    let _held = signals::hold()?;
+    signals::hold()?;
     let outcome = input.and_then(|input| edit_one(&folder, asked, &input, &Writing::of(environment, &args.output)));
     finish(outcome, &args.output, look)
 }
@@ -85,7 +85,7 @@ pub fn edit(environment: &Environment, global: &Global, args: &EditArgs) -> Resu
 pub fn patch(environment: &Environment, global: &Global, args: &PatchArgs) -> Result<u8> {
     let (folder, look) = (setup::folder(global)?, environment.look(global.color));
     let input = input()?;
-    let _held = signals::hold()?;
+    signals::hold()?;
     let outcome = input.and_then(|input| patch_many(&folder, &input, &Writing::of(environment, &args.output)));
     finish(outcome, &args.output, look)
 }

@@ -22,6 +22,7 @@ use crate::prompt::{self, Prompts};
 use crate::render::json::{HeadJson, LimitJson, RunResult, Status};
 use crate::render::summary;
 use crate::render::text::{Choice, TextView};
+use crate::runtime::runtime;
 use crate::schema::Schema;
 use crate::sessions::{self, Asker, Wanted, Which};
 use crate::setup::{self, Environment, Setup};
@@ -100,26 +101,13 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
             skipped: setup.config.skipped.clone(),
         };
         let view = view(&setup, &args.output, tools, plan.schema.is_some());
-        let mut front = Front { view, person, signals: signals()? };
+        let mut front = Front { view, person, signals: Signals::new()? };
         let outcome = execute(&agent, plan, &mut front).await;
         finish(&setup, &args.output, &mut front.view, outcome)
     });
     // Nothing that is left over is waited for.
     runtime.shutdown_background();
     exit
-}
-
-/// The one runtime of a process.
-pub fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CommandError::usage("system.runtime", format!("cannot start: {error}")))
-}
-
-/// The signals of a process.
-pub fn signals() -> Result<Signals> {
-    Signals::new().map_err(|error| CommandError::usage("system.signals", format!("cannot listen to signals: {error}")))
 }
 
 /// Somebody, when standard input and standard error are a terminal and nothing has to be parsed.

@@ -116,7 +116,7 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     let changed_since = if args.overwrite { ChangedSince::Overwrite } else { ChangedSince::Leave };
     // No model is asked, so no route is needed.
     let agent = setup.agent(Vec::new(), Approvals::Nobody, setup.tools(None))?;
-    let _held = signals::hold()?;
+    signals::hold()?;
     let mut driver = Driver::open(&agent, &id, OpenPolicy::Close)?;
     let folder = driver.state().session().map(|session| session.cwd.clone()).unwrap_or_default();
     let restored = match driver.finished() {

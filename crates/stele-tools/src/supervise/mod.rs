@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::overwrite::{self, OVERWRITE};
 
 pub(crate) use after::{Asked, BASH_ENV};
+pub use processes::leads_session;
 pub(crate) use watch::{Event, Reach, watch, watch_child};
 
 /// The variable by which a command's processes are known, wherever they went. It has not the prefix of a setting, so

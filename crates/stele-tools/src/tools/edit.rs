@@ -72,7 +72,7 @@ impl Tool for Edit {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(vec![Subject::Write(self.declared.parse(arguments)?.path)])
+        Ok(vec![self.roots.written(self.declared.parse(arguments)?.path)?])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
@@ -151,7 +151,11 @@ fn plan(place: &Place, arguments: Arguments, engine: &stele_edit::Options) -> Re
         found => Some(found?),
     };
     let (target, before) = match &found {
-        Some(found) => (found.path.clone(), Some(file::read(&found.path, &asked)?)),
+        Some(found) => {
+            let target = place.not_kept(&asked, found.path.clone())?;
+            let before = file::read(&target, &asked)?;
+            (target, Some(before))
+        }
         None => (place.target(&asked)?, None),
     };
     let shown = card::relative(&target.display().to_string(), &place.cwd);

@@ -67,7 +67,7 @@ impl Tool for Patch {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(self.paths(arguments)?.into_iter().map(Subject::Write).collect())
+        Ok(self.paths(arguments)?.into_iter().map(|path| self.roots.written(path)).collect::<Result<_>>()?)
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {

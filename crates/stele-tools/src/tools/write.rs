@@ -59,7 +59,7 @@ impl Tool for Write {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(vec![Subject::Write(self.declared.parse(arguments)?.path)])
+        Ok(vec![self.roots.written(self.declared.parse(arguments)?.path)?])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
