@@ -310,6 +310,19 @@ fn the_same_requests_are_counted_by_another_vendors_rules() {
 }
 
 #[test]
+fn what_is_kept_for_an_hour_is_written_at_its_own_price_in_a_simulation() {
+    let mut body = anthropic();
+    body["system"][0]["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
+    let request = recorded(1, 0, WIRE, &body, Some(0));
+    let price = stele_provider::list_price("claude-opus-5").map(|row| row.price);
+    let usage = simulate(&[request.clone()], "anthropic", "claude-opus-5", price).unwrap().requests.remove(0).usage;
+    let header = request.segments.iter().filter(|segment| segment.zone != stele_core::Zone::History);
+    let header = header.map(|segment| segment.bytes.len() as u64).sum::<u64>() / 4;
+    assert!(usage.cache_write_1h.unwrap().abs_diff(header) <= 1, "{usage:?} for {header}");
+    assert_eq!(usage.cache_write_1h.unwrap() + usage.cache_write_5m.unwrap(), tokens(&request));
+}
+
+#[test]
 fn requests_without_marks_get_the_best_ones_in_a_simulation() {
     let body = |count: usize| {
         let messages: Vec<_> = (0..count)
