@@ -191,10 +191,10 @@ impl Store {
     /// The best places for a person's query in transcripts and titles. Nothing that is typed is an error.
     ///
     /// # Errors
-    /// `log.unreadable`, `log.corrupt`.
+    /// `log.unreadable`, `log.index_damaged`.
     pub fn search(&self, query: &str, limit: usize) -> Result<Vec<Hit>> {
         self.database.read(|connection| {
-            search::find(connection, query, limit).map_err(|error| Error::reading(self.path(), &error))
+            search::find(connection, query, limit).map_err(|error| Error::searching(self.path(), &error))
         })
     }
 }
