@@ -356,6 +356,10 @@ impl Prompt {
 /// anew anyway and are written for longer.
 fn cost(old: &Config, sent: &Sent, prompt: &Prompt, opened: &EpochOpened, now: i64) -> EpochCost {
     let cached = caches(old) && !expired(old, sent, now);
+    if !cached && written(old) == written(&opened.config) {
+        // It would have been sent anew anyway, and at the same price.
+        return EpochCost { tokens: 0, money: Some(Micros(0)) };
+    }
     let common = sent.prompt.len.min(prompt.len);
     let readable = if cached { prompt.readable } else { 0 };
     let tokens = |bytes: u64| match sent.input.filter(|_| sent.prompt.len > 0) {
@@ -381,6 +385,12 @@ fn cost(old: &Config, sent: &Sent, prompt: &Prompt, opened: &EpochOpened, now: i
 fn expired(config: &Config, sent: &Sent, now: i64) -> bool {
     let idle = u64::try_from(now - sent.at.0).unwrap_or(0);
     rules(config).lifetime(config.sends(OptionalField::CacheTtl)).is_some_and(|lifetime| idle > lifetime)
+}
+
+/// What decides at which price a prompt is written to the cache: marks, longer life, the vendor's count.
+fn written(config: &Config) -> (bool, bool, WriteBucket) {
+    let sends = |field| config.sends(field);
+    (sends(OptionalField::CacheControl), sends(OptionalField::CacheTtl), rules(config).write)
 }
 
 /// A part of the prompt that is kept in the cache for a time of its own.

@@ -258,7 +258,7 @@ mod tests {
         for text in ["one", "two", "three"] {
             say(&mut state, text);
             along.sent(&state);
-            let answer = partial_answer(&state, 1, "Yes.");
+            let answer = partial_answer(&state, 1, "Yes.", None);
             fold(&mut state, answer);
         }
         let (mut along, mut afterwards) = (along.last(&state), None);
