@@ -5,11 +5,11 @@
 //! A cut of the history takes nothing else by itself: what differs has a reason and a price of its own.
 
 use stele_core::{
-    By, Config, Epoch, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, OptionalField, Record,
+    By, Config, Epoch, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, OptionalField, Price, Record,
     SegmentDigest, Sent, State, Wire, Zone,
 };
 
-use stele_provider::Mechanism;
+use stele_provider::{Mechanism, WriteBucket};
 
 use crate::driver::Driver;
 use crate::request::{self, Encoded};
@@ -223,7 +223,7 @@ impl Driver {
         // Only a request that the state does not hold any more needs the log.
         let earlier = earlier.or_else(|| request::last(state)).or_else(|| self.rebuilt(sent));
         let readable = earlier.as_ref().map_or(0, |earlier| readable(&epoch.config, &opened.config, &encoded, earlier));
-        let cost = cost(&epoch.config, sent, encoded.len(), readable, opened, self.agent.now().0);
+        let cost = cost(&epoch.config, sent, &Prompt::of(&encoded, readable), opened, self.agent.now().0);
         Ok((cost, encoded, earlier))
     }
 }
@@ -336,21 +336,82 @@ fn readable(old: &Config, new: &Config, encoded: &Encoded, earlier: &Encoded) ->
     encoded.shared_with(earlier, &|zone| !thinking || matches!(zone, Zone::Tools | Zone::System))
 }
 
-/// Tokens that the request before left in the cache and that are sent fresh, at the difference of the new route's prices.
-fn cost(old: &Config, sent: &Sent, len: u64, readable: u64, opened: &EpochOpened, now: i64) -> EpochCost {
-    let rules = rules(old);
-    let idle = u64::try_from(now - sent.at.0).unwrap_or(0);
-    let expired = rules.lifetime(old.sends(OptionalField::CacheTtl)).is_some_and(|lifetime| idle > lifetime);
-    if expired || !caches(old) {
-        // It would have been sent fresh anyway.
+/// The new prompt, as far as its price goes.
+struct Prompt {
+    /// Bytes of all of it.
+    len: u64,
+    /// Bytes before the history.
+    header: u64,
+    /// Bytes that the provider can read from what it has of the request before.
+    readable: u64,
+}
+
+impl Prompt {
+    fn of(encoded: &Encoded, readable: u64) -> Self {
+        Self { len: encoded.len(), header: encoded.header_len(), readable }
+    }
+}
+
+/// What the tokens cost more that the request before left in the cache and that are sent anew, and those that are sent
+/// anew anyway and are written for longer.
+fn cost(old: &Config, sent: &Sent, prompt: &Prompt, opened: &EpochOpened, now: i64) -> EpochCost {
+    let cached = caches(old) && !expired(old, sent, now);
+    if !cached && written(old) == written(&opened.config) {
+        // It would have been sent anew anyway, and at the same price.
         return EpochCost { tokens: 0, money: Some(Micros(0)) };
     }
-    let bytes = sent.prompt.len.min(len).saturating_sub(readable);
-    let tokens = match sent.input.filter(|_| sent.prompt.len > 0) {
+    let common = sent.prompt.len.min(prompt.len);
+    let readable = if cached { prompt.readable } else { 0 };
+    let tokens = |bytes: u64| match sent.input.filter(|_| sent.prompt.len > 0) {
         Some(input) => u128::from(bytes) * u128::from(input) / u128::from(sent.prompt.len),
         None => u128::from(bytes) * 10 / u128::from(TENTHS_OF_BYTES),
     };
-    let more = opened.price.and_then(|price| price.input?.checked_sub(price.cache_read?));
-    let money = more.and_then(|more| u64::try_from(tokens * u128::from(more) / 1_000_000).ok()).map(Micros);
-    EpochCost { tokens: u64::try_from(tokens).unwrap_or(u64::MAX), money }
+    let anew = tokens(common.saturating_sub(readable));
+    let header = tokens(common.min(prompt.header).saturating_sub(readable));
+    let more = |part: Part| {
+        let price = opened.price.as_ref()?;
+        let instead = if cached { price.cache_read? } else { billed(price, old, part)? };
+        Some(u128::from(billed(price, &opened.config, part)?.saturating_sub(instead)))
+    };
+    let money = || {
+        let sum = header * more(Part::Header)? + (anew - header) * more(Part::History)?;
+        u64::try_from(sum / 1_000_000).ok().map(Micros)
+    };
+    let tokens = if cached { anew } else { 0 };
+    EpochCost { tokens: u64::try_from(tokens).unwrap_or(u64::MAX), money: money() }
+}
+
+/// Whether the entries of a request have outlived what they were marked for.
+fn expired(config: &Config, sent: &Sent, now: i64) -> bool {
+    let idle = u64::try_from(now - sent.at.0).unwrap_or(0);
+    rules(config).lifetime(config.sends(OptionalField::CacheTtl)).is_some_and(|lifetime| idle > lifetime)
+}
+
+/// What decides at which price a prompt is written to the cache: marks, longer life, the vendor's count.
+fn written(config: &Config) -> (bool, bool, WriteBucket) {
+    let sends = |field| config.sends(field);
+    (sends(OptionalField::CacheControl), sends(OptionalField::CacheTtl), rules(config).write)
+}
+
+/// A part of the prompt that is kept in the cache for a time of its own.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Tools, system text and preface.
+    Header,
+    History,
+}
+
+/// What a token is billed as that is not read from the cache: as written to it for as long as its mark says, or as fresh
+/// input, where nothing is written or that has no price of its own.
+fn billed(price: &Price, config: &Config, part: Part) -> Option<u64> {
+    let written = match rules(config).write {
+        WriteBucket::FiveMinutes if !config.sends(OptionalField::CacheControl) => None,
+        WriteBucket::FiveMinutes if part == Part::Header && config.sends(OptionalField::CacheTtl) => {
+            price.cache_write_1h
+        }
+        WriteBucket::FiveMinutes => price.cache_write_5m,
+        WriteBucket::Unnamed => price.cache_write,
+        WriteBucket::None => None,
+    };
+    written.or(price.input)
 }

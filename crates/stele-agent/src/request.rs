@@ -135,6 +135,12 @@ impl Encoded {
             .sum()
     }
 
+    /// Bytes of the items before the history.
+    pub(crate) fn header_len(&self) -> u64 {
+        let header = self.encoder.items().iter().take_while(|item| item.zone != Zone::History);
+        header.map(|item| self.encoder.item_bytes(item).len() as u64).sum()
+    }
+
     /// Bytes of all items.
     pub(crate) fn len(&self) -> u64 {
         self.encoder.prompt_digest(0).len
@@ -252,7 +258,7 @@ mod tests {
         for text in ["one", "two", "three"] {
             say(&mut state, text);
             along.sent(&state);
-            let answer = partial_answer(&state, 1, "Yes.");
+            let answer = partial_answer(&state, 1, "Yes.", None);
             fold(&mut state, answer);
         }
         let (mut along, mut afterwards) = (along.last(&state), None);

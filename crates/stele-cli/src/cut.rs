@@ -42,9 +42,12 @@ pub fn reason(reason: &EpochReason) -> String {
 pub fn price(cost: &EpochCost) -> String {
     let more =
         cost.money.map_or_else(|| "the route has no price for that".to_owned(), |more| format!("{} more", money(more)));
-    match cost.tokens {
-        0 => "nothing that the cache still has is lost".to_owned(),
-        tokens => format!("about {} tokens are sent fresh, {more}", count(tokens)),
+    match (cost.tokens, cost.money) {
+        (0, Some(more)) if more.0 > 0 => {
+            format!("nothing that the cache still has is lost; keeping it longer costs {} more", money(more))
+        }
+        (0, _) => "nothing that the cache still has is lost".to_owned(),
+        (tokens, _) => format!("about {} tokens are sent fresh, {more}", count(tokens)),
     }
 }
 

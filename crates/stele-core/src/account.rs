@@ -75,8 +75,15 @@ impl Account {
         self.coverage.known += 1;
         self.usage.add(&usage);
         let more = self.price.and_then(|price| price.of(&usage));
-        (self.cost, self.at_most) = (plus(self.cost, more), plus(self.at_most, more.or(bound)));
+        let at_most = more.or_else(|| self.most_of(&usage)).or(bound);
+        (self.cost, self.at_most) = (plus(self.cost, more), plus(self.at_most, at_most));
         Some(usage)
+    }
+
+    /// The most that an attempt can have cost that reported its input and was cut before its output was counted.
+    fn most_of(&self, usage: &Usage) -> Option<Micros> {
+        let output = Some(usage.output.or(self.max_output)?);
+        self.price?.of(&Usage { output, ..*usage })
     }
 
     /// Tokens reported.

@@ -66,7 +66,8 @@ pub use request::{
 pub use reuse::Reuse;
 pub use state::{CallStage, Counters, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting, assemble};
 pub use surface::{
-    ANSWER_MISSING, CallRecord, RESULT_EMPTY, RESULT_MISSING, SurfaceItem, USER_MISSING, derive, derive_rev,
+    ANSWER_EMPTY, ANSWER_MISSING, CallRecord, RESULT_EMPTY, RESULT_MISSING, SurfaceItem, USER_MISSING, derive,
+    derive_rev,
 };
 pub use text::{BlobRef, INLINE_MAX, Text};
 pub use tool::{

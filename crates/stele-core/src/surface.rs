@@ -11,12 +11,14 @@ use crate::{
 
 /// Revision of these rules for a wire, logged with each epoch. Histories go on as their epoch says.
 ///
-/// Since 2 an answer of Gemini keeps a signature that stands on a last part without text.
+/// Since 2 an answer of Gemini keeps a signature that stands on a last part without text. Since 3 of Gemini, and 2 of the
+/// others, a whole answer without text is not told as an interrupted one, and reasoning that nobody signed is not sent to
+/// Anthropic's own host.
 #[must_use]
 pub fn derive_rev(wire: Wire) -> u32 {
     match wire {
-        Wire::Gemini => 2,
-        Wire::AnthropicMessages | Wire::OpenaiResponses | Wire::OpenaiChat => 1,
+        Wire::Gemini => 3,
+        Wire::AnthropicMessages | Wire::OpenaiResponses | Wire::OpenaiChat => 2,
     }
 }
 
@@ -27,6 +29,8 @@ pub const RESULT_MISSING: &str =
 pub const RESULT_EMPTY: &str = "(no output)";
 /// What stands for an answer of which nothing arrived.
 pub const ANSWER_MISSING: &str = "(interrupted)";
+/// What stands for a whole answer without text: Anthropic takes no block of white space back (Messages API, 2026-11).
+pub const ANSWER_EMPTY: &str = "(no text)";
 /// What stands between two answers without anything from the user.
 pub const USER_MISSING: &str = "(continue)";
 
@@ -42,6 +46,11 @@ const NAME_MAX: usize = 64;
 fn sendable(name: &str) -> Option<&str> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (!name.is_empty() && name.len() <= NAME_MAX && name.bytes().all(plain)).then_some(name)
+}
+
+/// Whether a thinking block has a signature. Inside its text a quotation mark is escaped.
+fn is_signed(raw: &Text) -> bool {
+    raw.as_str().contains("\"signature\":\"") && !raw.as_str().contains("\"signature\":\"\"")
 }
 
 /// One event on the surface.
@@ -243,7 +252,9 @@ impl Deriver<'_> {
             blocks.pop();
         }
         if blocks.is_empty() {
-            blocks.push(AssistantBlock::Text { text: Arc::from(ANSWER_MISSING), native: None });
+            let whole = !interrupted && self.config.derive_rev >= if self.config.wire == Wire::Gemini { 3 } else { 2 };
+            let text = if whole { ANSWER_EMPTY } else { ANSWER_MISSING };
+            blocks.push(AssistantBlock::Text { text: Arc::from(text), native: None });
         }
         (self.take)(Message::Assistant(AssistantTurn { blocks }));
     }
@@ -254,9 +265,16 @@ impl Deriver<'_> {
             (Wire::OpenaiChat, None) => !text.is_empty(),
             (_, None) => false,
             // Anthropic refuses a signed block whose text was lost; a redacted one never had any.
-            (Wire::AnthropicMessages, Some(raw)) => !text.is_empty() || raw.as_str().contains("\"redacted_thinking\""),
+            (Wire::AnthropicMessages, Some(raw)) if raw.as_str().contains("\"redacted_thinking\"") => true,
+            (Wire::AnthropicMessages, Some(raw)) => !text.is_empty() && (is_signed(raw) || !self.asks_for_signatures()),
             (_, Some(_)) => true,
         }
+    }
+
+    /// Anthropic signs all thinking and refuses what is not (extended thinking, 2026-11); compatible servers do neither.
+    fn asks_for_signatures(&self) -> bool {
+        let host = self.config.base_url.strip_prefix("https://api.anthropic.com");
+        self.config.derive_rev >= 2 && host.is_some_and(|path| path.is_empty() || path.starts_with(['/', ':']))
     }
 
     fn wire_id(&self, call: CallId, record: &CallRecord) -> String {

@@ -43,8 +43,8 @@ pub struct CacheRules {
     pub mechanism: Mechanism,
     /// Fewest tokens that are cached at all.
     pub minimum: u64,
-    /// Reads come in multiples of this many tokens.
-    pub granularity: u64,
+    /// Reads come in multiples of this many tokens; absent where no page says so.
+    pub granularity: Option<u64>,
     /// How long an entry lives at least after its last use, in milliseconds; absent when it is not known.
     pub lifetime_ms: Option<u64>,
     /// The lifetime when the client asks for the longer one, in milliseconds.
@@ -127,7 +127,7 @@ fn rules(row: &'static Row, model: &str) -> CacheRules {
         name: &row.name,
         mechanism: row.mechanism,
         minimum: known.unwrap_or(row.minimum),
-        granularity: row.granularity.unwrap_or(1).max(1),
+        granularity: row.granularity.filter(|step| *step > 0),
         lifetime_ms: row.lifetime_s.map(|seconds| seconds * 1_000),
         long_lifetime_ms: row.lifetime_marked_s.map(|seconds| seconds * 1_000),
         look_back: row.look_back.unwrap_or(1),
@@ -141,7 +141,7 @@ fn unknown() -> CacheRules {
         name: "prefix",
         mechanism: Mechanism::Prefix,
         minimum: 0,
-        granularity: 1,
+        granularity: None,
         lifetime_ms: None,
         long_lifetime_ms: None,
         look_back: 1,
@@ -169,17 +169,23 @@ impl CacheRules {
         }
     }
 
+    /// Tokens of one step of the counting; a single one where no other is known.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.granularity.unwrap_or(1)
+    }
+
     /// What of so many shared tokens is read: whole steps of the granularity, nothing below the minimum.
     #[must_use]
     pub fn floor(&self, tokens: u64) -> u64 {
-        let whole = tokens / self.granularity * self.granularity;
+        let whole = tokens / self.step() * self.step();
         if whole < self.minimum { 0 } else { whole }
     }
 
     /// What a prediction may be off by: 2 % and one step.
     #[must_use]
     pub fn tolerance(&self, tokens: u64) -> u64 {
-        tokens / 50 + self.granularity
+        tokens / 50 + self.step()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use stele_core::{Hash, Hasher, Millis, Zone};
 
-use crate::prompt::Segment;
+use crate::prompt::{Mark, Segment};
 use crate::record::Recorded;
 use stele_provider::{CacheRules, Mechanism};
 
@@ -120,6 +120,11 @@ impl Asked<'_> {
             && self.segments().get(k - 1).is_some_and(|segment| matches!(segment.zone, Zone::Preface | Zone::History));
         let parameters = if history { invalidating(self.request) } else { Hash::of(b"") };
         (self.chain.hashes.get(k).copied().unwrap_or(Hash::of(b"")), parameters)
+    }
+
+    /// Tokens up to the last mark that asks for the longer life.
+    pub(crate) fn kept_for_an_hour(&self) -> u64 {
+        self.segments().iter().rposition(|segment| segment.mark == Some(Mark::Hour)).map_or(0, |at| self.tokens(at + 1))
     }
 
     fn tokens(&self, k: usize) -> u64 {

@@ -39,7 +39,9 @@ pub struct Explanation {
     pub predicted: Option<u64>,
     /// Tokens that were.
     pub reported: Option<u64>,
-    /// Tokens that could have been read and were not.
+    /// Tokens in which the endpoint counts what is read; absent when nothing tells.
+    pub step: Option<u64>,
+    /// Tokens that could have been read and were not; without a `step`, that is the most they can be.
     pub lost: u64,
     /// What that cost more, when it is known.
     pub lost_cost: Option<Micros>,
@@ -76,7 +78,7 @@ pub struct Excerpt {
 pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<Explanation> {
     let requests = in_order(requests);
     let at = requests.iter().position(|request| request.id == id)?;
-    let (request, judged) = (requests[at], judge(&requests[..=at], judging).pop()?);
+    let (request, judged) = (requests[at], judge(&requests, judging).into_iter().nth(at)?);
     let reference = judged.place.reference;
     let earlier = reference.and_then(|reference| requests.get(reference.index).copied());
     let change = judged.change.or_else(|| {
@@ -104,6 +106,7 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
         miss_reason: request.miss_reason.clone(),
         predicted: judged.predicted,
         reported: request.usage.and_then(|usage| usage.cache_read),
+        step: judged.rules.granularity,
         lost: judged.lost,
         lost_cost: judged.lost_cost,
     })

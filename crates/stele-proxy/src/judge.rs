@@ -8,6 +8,7 @@ use crate::emulate::{Asked, Cache, Read, invalidating};
 use crate::lineage::{Kind, Lineage, Place, Reference};
 use crate::prompt::Context;
 use crate::record::{Recorded, scale};
+use crate::step::Steps;
 use stele_provider::{CacheRules, Mechanism, WriteBucket, cache_rules, cache_rules_named};
 
 /// What judgements need to be told.
@@ -118,6 +119,8 @@ pub(crate) struct Judged {
     pub(crate) change: Option<Change>,
     /// Tokens that an unbroken prefix would have read and this request did not.
     pub(crate) lost: u64,
+    /// Of `lost`, what may be no loss: nothing tells in which steps this endpoint counts.
+    pub(crate) lost_at_most: u64,
     pub(crate) lost_cost: Option<Micros>,
     pub(crate) cost: Option<Micros>,
 }
@@ -132,10 +135,11 @@ pub(crate) fn in_order(requests: &[Recorded]) -> Vec<&Recorded> {
 /// Judges requests that are in order.
 pub(crate) fn judge(requests: &[&Recorded], judging: &Judging<'_>) -> Vec<Judged> {
     let lineage = Lineage::trace(requests);
+    let steps = Steps::seen(requests);
     let mut cache = Cache::default();
     let mut judged = Vec::with_capacity(requests.len());
     for (index, (request, place)) in requests.iter().zip(lineage.places).enumerate() {
-        let rules = judging.rules(request);
+        let rules = steps.complete(judging.rules(request), request);
         let asked = Asked { index, request, chain: &lineage.chains[index], rules: &rules, all: requests };
         let read = cache.ask(&asked);
         // What is read cannot be more than there is, however another request's tokens were counted.
@@ -195,6 +199,7 @@ fn one(
         Verdict::Partial | Verdict::Unexplained => read.tokens.saturating_sub(reported.unwrap_or(0)),
         _ => 0,
     };
+    let lost_at_most = if rules.granularity.is_none() { lost } else { 0 };
     let price = (judging.price)(request);
     let cost = price.zip(request.usage).and_then(|(price, usage)| price.of(&usage));
     let lost_cost = if lost == 0 {
@@ -202,7 +207,7 @@ fn one(
     } else {
         price.and_then(|price| extra_cost(&rules, &price, request.usage, lost))
     };
-    Judged { place, rules, predicted, verdict, leaves_at, change, lost, lost_cost, cost }
+    Judged { place, rules, predicted, verdict, leaves_at, change, lost, lost_at_most, lost_cost, cost }
 }
 
 /// The segment at which a request leaves the one it extends: where the prompts part, or where a parameter makes what is

@@ -25,6 +25,7 @@ mod recorder;
 mod report;
 mod server;
 mod simulate;
+mod step;
 mod store;
 mod target;
 mod upstream;

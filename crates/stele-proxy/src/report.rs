@@ -67,7 +67,10 @@ pub struct Line {
     pub verdict: Verdict,
     /// Where the request leaves the one before, whatever that cost.
     pub leaves: Option<Leaves>,
-    /// Tokens that could have been read and were not.
+    /// Tokens in which the endpoint counts what is read, from its vendor's page or from its own figures; absent when
+    /// neither tells.
+    pub step: Option<u64>,
+    /// Tokens that could have been read and were not; without a `step`, that is the most they can be.
     pub lost: u64,
     /// What that cost more, when it is known.
     pub lost_cost: Option<Micros>,
@@ -105,6 +108,8 @@ pub struct Sum {
     pub unpriced: u64,
     /// Tokens that could have been read and were not.
     pub lost: u64,
+    /// How many of them may be none: nothing tells in which steps their endpoint counts.
+    pub lost_at_most: u64,
     /// What those of them that have a price cost more; absent when none has one.
     pub lost_cost: Option<Micros>,
     /// How many of them have no price.
@@ -124,6 +129,7 @@ impl Sum {
             None => self.unpriced += 1,
         }
         self.lost += judged.lost;
+        self.lost_at_most += judged.lost_at_most;
         match judged.lost_cost {
             Some(cost) => self.lost_cost = Some(Micros(self.lost_cost.unwrap_or_default().0.saturating_add(cost.0))),
             None => self.lost_unpriced += judged.lost,
@@ -144,6 +150,7 @@ impl Sum {
         self.cost = both(self.cost, other.cost);
         self.unpriced += other.unpriced;
         self.lost += other.lost;
+        self.lost_at_most += other.lost_at_most;
         self.lost_cost = both(self.lost_cost, other.lost_cost);
         self.lost_unpriced += other.lost_unpriced;
         self.close()
@@ -245,6 +252,7 @@ fn line(requests: &[&Recorded], request: &Recorded, judged: &Judged) -> Line {
         input: request.input(),
         verdict: judged.verdict.clone(),
         leaves,
+        step: judged.rules.granularity,
         lost: judged.lost,
         lost_cost: judged.lost_cost,
         cost: judged.cost,

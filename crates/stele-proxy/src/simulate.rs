@@ -37,6 +37,17 @@ pub struct Simulated {
     pub cost: Option<Micros>,
 }
 
+/// Puts what is written under marks with the longer life into the bucket of that life.
+fn for_an_hour(usage: Usage, tokens: u64) -> Usage {
+    match usage.cache_write_5m {
+        Some(written) if tokens > 0 => {
+            let hour = tokens.min(written);
+            Usage { cache_write_5m: Some(written - hour), cache_write_1h: Some(hour), ..usage }
+        }
+        _ => usage,
+    }
+}
+
 /// Counts recorded requests by the rules of a vendor, given by name, and prices them.
 ///
 /// Where that vendor's cache needs marks and the client set none, the marks are put where they pay most: at the end of
@@ -61,11 +72,13 @@ pub fn simulate(requests: &[Recorded], vendor: &str, model: &str, price: Option<
     for (index, request) in all.iter().enumerate() {
         // One model is asked, whichever it was.
         let chain = Chain::new(&[], &request.segments);
-        let read = cache.ask(&Asked { index, request, chain: &chain, rules: &rules, all: &all }).tokens;
+        let asked = Asked { index, request, chain: &chain, rules: &rules, all: &all };
+        let read = cache.ask(&asked).tokens;
         let input = request.input().unwrap_or_else(|| request.tokens(request.prompt_bytes()));
         let written = input >= rules.minimum && price.as_ref().is_some_and(|price| writes(&rules, price));
         let output = request.usage.and_then(|usage| usage.output);
         let own = rules.usage(input, read.min(input), written, output);
+        let own = for_an_hour(own, asked.kept_for_an_hour().saturating_sub(read));
         usage.add(&own);
         simulated.push(Simulated { id: request.id, usage: own, cost: price.and_then(|price| price.of(&own)) });
     }

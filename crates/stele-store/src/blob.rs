@@ -73,6 +73,14 @@ pub(crate) fn put(connection: &Connection, blob: &Packed) -> rusqlite::Result<()
         .map(drop)
 }
 
+/// The text of a blob, where it is whole.
+pub(crate) fn whole_text(connection: &Connection, hash: &Hash) -> Option<Arc<str>> {
+    match get(connection, hash) {
+        Ok(Found::Whole(content)) => String::from_utf8(content).ok().map(Arc::from),
+        _ => None,
+    }
+}
+
 /// Reads a blob and checks every byte of its row.
 pub(crate) fn get(connection: &Connection, hash: &Hash) -> rusqlite::Result<Found> {
     // The name is found through the index and compared in the row, so that both copies are checked.

@@ -6,7 +6,8 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 use stele_core::{Hash, Record, Seq, SessionId};
 
-use crate::database::{Durability, connect_reader, connect_writer};
+use crate::database::{Durability, connect_writer};
+use crate::import::SearchText;
 use crate::lineage::{TITLE, hash_at, key_of, row_id, seq_of};
 use crate::lock::SessionLock;
 use crate::session::{self, FullRow, signed};
@@ -57,17 +58,17 @@ pub(crate) struct Orphans {
 }
 
 impl Store {
-    /// Removes a session: its records, its search rows, its partial text. What a fork of it still
+    /// Removes a session: its records, its search rows, its partial text. A damaged search index is made again first. What a fork of it still
     /// continues stays, hidden, until that fork is removed. Its blobs go with the next
     /// [collection](Store::collect).
     ///
     /// # Errors
     /// `log.locked` while somebody writes it, `log.not_found`, `log.write_failed`.
-    pub fn remove(&self, id: &SessionId) -> Result<Removed> {
+    pub fn remove(&self, id: &SessionId, search_text: &SearchText<'_>) -> Result<Removed> {
         self.session(id)?;
         let mut lock = self.lock(id)?;
         // Its text must be gone from the index too, so a damaged one is mended first.
-        self.mend_index()?;
+        self.mend_index(search_text)?;
         let removed = self.database.transact(Durability::Barrier, |connection| {
             let row = session::find_visible(connection, self.path(), id)?;
             let write = |error: rusqlite::Error| Error::writing(self.path(), &error);
@@ -97,14 +98,13 @@ impl Store {
     /// that never were stored. Then the database is written anew, so that what was removed, now or
     /// before, is gone from the files.
     ///
-    /// A damaged search index is made again from the texts that it still has and from the titles. A text
-    /// that it lost, or that was appended while it was damaged, is found again only after its session
-    /// is imported anew.
+    /// A damaged search index is made again from the records and the titles; `search_text` says what of a record is
+    /// found.
     ///
     /// # Errors
     /// `log.corrupt` while a record cannot be read: what it cites is not known, so nothing is removed.
     /// `log.write_failed`.
-    pub fn collect(&self, how: Collect) -> Result<Collection> {
+    pub fn collect(&self, how: Collect, search_text: &SearchText<'_>) -> Result<Collection> {
         // The long part of the marking happens beside writers; the transaction only marks what was
         // appended since.
         let mut marks = Marks::default();
@@ -121,7 +121,7 @@ impl Store {
         };
         collection.locks = self.stray_locks(how)?;
         if how == Collect::Remove {
-            self.mend_index()?;
+            self.mend_index(search_text)?;
             collection.erased = self
                 .database
                 .maintain(|connection| compact(connection).map_err(|error| Error::writing(self.path(), &error)))?;
@@ -130,7 +130,7 @@ impl Store {
     }
 
     /// Makes the search index again when it is damaged.
-    fn mend_index(&self) -> Result<()> {
+    fn mend_index(&self, search_text: &SearchText<'_>) -> Result<()> {
         let path = self.path();
         let sound = self
             .database
@@ -143,8 +143,7 @@ impl Store {
         let write = |error: rusqlite::Error| Error::writing(path, &error);
         connection.execute_batch("PRAGMA synchronous=FULL; BEGIN IMMEDIATE").map_err(write)?;
         // Whatever fails, closing the connection rolls back.
-        let reader = connect_reader(path, self.database.access)?;
-        search::make_again(&connection, &reader).and_then(|()| connection.execute_batch("COMMIT")).map_err(write)
+        search::make_again(&connection, search_text).and_then(|()| connection.execute_batch("COMMIT")).map_err(write)
     }
 
     fn stray_locks(&self, how: Collect) -> Result<u64> {

@@ -129,7 +129,9 @@ impl Database {
         change: impl Fn(&Connection, Index) -> Result<T>,
     ) -> Result<T> {
         match self.transact(durability, |connection| change(connection, Index::Write)) {
-            Err(Error::Corrupt { .. }) => self.transact(durability, |connection| change(connection, Index::Skip)),
+            Err(Error::Corrupt { .. } | Error::Index { .. }) => {
+                self.transact(durability, |connection| change(connection, Index::Skip))
+            }
             result => result,
         }
     }

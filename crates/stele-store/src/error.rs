@@ -76,6 +76,16 @@ pub enum Error {
         /// What is damaged.
         detail: String,
     },
+    /// The search index is damaged. It is made from the records, of which none is damaged by that.
+    #[error(
+        "log.index_damaged: the search index in {path:?} is damaged ({cause}), no record is; `stele sessions gc` makes it again"
+    )]
+    Index {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite said.
+        cause: String,
+    },
     /// A blob is not the content its name says.
     #[error("log.corrupt: blob {blob} is damaged: {detail}; `stele verify --all` names everything that is damaged")]
     Blob {
@@ -150,6 +160,9 @@ pub enum Error {
 }
 
 impl Error {
+    /// The code of a damaged search index.
+    pub const INDEX_DAMAGED: &'static str = "log.index_damaged";
+
     /// The stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -161,6 +174,7 @@ impl Error {
             Self::Newer { .. } => "log.newer",
             Self::Older { .. } => "log.older",
             Self::Corrupt { .. } | Self::Blob { .. } => "log.corrupt",
+            Self::Index { .. } => Self::INDEX_DAMAGED,
             Self::WriteFailed { .. } => "log.write_failed",
             Self::Fenced(_) => "log.fenced",
             Self::Unreadable { .. } => "log.unreadable",
@@ -207,7 +221,18 @@ impl Error {
                 | ErrorCode::DatabaseLocked
                 | ErrorCode::SystemIoFailure,
             ) => Self::writing(path, error),
-            _ => Self::Corrupt { detail: format!("the search index in {} is damaged: {error}", path.display()) },
+            _ => Self::Index { path: path.to_owned(), cause: error.to_string() },
+        }
+    }
+
+    /// What SQLite said while the search index was read.
+    pub(crate) fn searching(path: &Path, error: &rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            // A table of the index that is gone is an unknown error to SQLite.
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
+                Self::Index { path: path.to_owned(), cause: error.to_string() }
+            }
+            _ => Self::reading(path, error),
         }
     }
 

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use stele_core::{Hash, Millis, Seq, SessionId};
 
-use crate::blob::{self, Found, Packed, pack};
+use crate::blob::{self, Packed, pack};
 use crate::database::{Durability, Index};
 use crate::lineage::{genesis, hash_at, row_id};
 use crate::lock::Holder;
@@ -210,10 +210,7 @@ impl Place<'_> {
         if hidden || self.index == Index::Skip {
             return Ok(());
         }
-        let mut fetch = |hash: &Hash| match blob::get(self.connection, hash) {
-            Ok(Found::Whole(content)) => String::from_utf8(content).ok().map(Arc::from),
-            _ => None,
-        };
+        let mut fetch = |hash: &Hash| blob::whole_text(self.connection, hash);
         match (self.search_text)(seq, bytes, &mut fetch) {
             Some(text) => self.indexed(search::index(self.connection, row_id(key, seq), &text)),
             None => Ok(()),

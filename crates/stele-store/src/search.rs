@@ -1,8 +1,10 @@
 //! Full-text search over transcript text and titles.
 
 use rusqlite::{Connection, ErrorCode};
-use stele_core::{Seq, SessionId};
+use stele_core::{Hash, Seq, SessionId};
 
+use crate::blob;
+use crate::import::SearchText;
 use crate::lineage::{TITLE, row_id, seq_of};
 use crate::session::signed;
 
@@ -54,40 +56,57 @@ pub(crate) fn is_sound(connection: &Connection) -> rusqlite::Result<bool> {
     }
 }
 
-/// Makes the index anew from the texts it still has and the titles, inside a transaction. The texts are
-/// read on another connection, so that damage among them is not met on this one.
+/// The tables that the index is made of.
+const TABLES: [&str; 6] = ["search", "search_data", "search_idx", "search_content", "search_docsize", "search_config"];
+
+/// What keeps the index from being used at all: tables of it that are gone, or that it cannot begin with.
+pub(crate) fn unusable(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let mut there = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = ?1")?;
+    for table in TABLES {
+        if !there.exists([table])? {
+            return Ok(Some(format!("table {table} is missing")));
+        }
+    }
+    Ok(connection.prepare("SELECT rowid FROM search").err().map(|error| error.to_string()))
+}
+
+/// Makes the index anew from the records and the titles, inside a transaction.
 ///
 /// Neither `rebuild` nor `DROP TABLE` gets past a damaged page, since both walk all pages. So the tables
 /// are struck from the schema, and their pages are given back by the next `VACUUM`.
-pub(crate) fn make_again(connection: &Connection, reader: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch("CREATE TEMP TABLE kept (id INTEGER PRIMARY KEY, text)")?;
-    // Up to the first damaged page.
-    let mut texts = reader.prepare("SELECT id, c0 FROM main.search_content ORDER BY id")?;
-    let mut keep = connection.prepare("INSERT INTO temp.kept (id, text) VALUES (?1, ?2)")?;
-    let mut rows = texts.query([])?;
-    while let Ok(Some(row)) = rows.next() {
-        keep.execute((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1).unwrap_or_default()))?;
-    }
-    drop(rows);
-    drop((texts, keep));
-    let struck = connection.execute_batch(
-        "PRAGMA writable_schema=ON; \
-         DELETE FROM main.sqlite_schema WHERE tbl_name IN \
-         ('search', 'search_data', 'search_idx', 'search_content', 'search_docsize', 'search_config')",
-    );
+pub(crate) fn make_again(connection: &Connection, search_text: &SearchText<'_>) -> rusqlite::Result<()> {
+    let names = TABLES.map(|table| format!("'{table}'")).join(", ");
+    let struck = connection.execute_batch(&format!(
+        "PRAGMA writable_schema=ON; DELETE FROM main.sqlite_schema WHERE tbl_name IN ({names})"
+    ));
     // This also forgets the schema as it was, and must come whatever happened.
     connection.execute_batch("PRAGMA writable_schema=RESET")?;
     struck?;
     connection.execute_batch(
         "CREATE VIRTUAL TABLE main.search USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2'); \
-         INSERT INTO search (search, rank) VALUES ('secure-delete', 1); \
-         INSERT INTO search (rowid, text) SELECT id, text FROM temp.kept; \
-         DROP TABLE temp.kept",
+         INSERT INTO search (search, rank) VALUES ('secure-delete', 1)",
     )?;
-    let mut titles = connection.prepare("SELECT key, title FROM sessions WHERE hidden = 0")?;
-    let mut rows = titles.query([])?;
+    let mut sessions = connection.prepare("SELECT key, title FROM sessions WHERE hidden = 0")?;
+    let mut rows = sessions.query([])?;
     while let Some(row) = rows.next()? {
-        index_title(connection, row.get(0)?, row.get::<_, Option<String>>(1)?.as_deref())?;
+        let key = row.get(0)?;
+        index_title(connection, key, row.get::<_, Option<String>>(1)?.as_deref())?;
+        index_records(connection, key, search_text)?;
+    }
+    Ok(())
+}
+
+/// Makes the records of a session findable, up to the first that cannot be read.
+fn index_records(connection: &Connection, key: i64, search_text: &SearchText<'_>) -> rusqlite::Result<()> {
+    let mut records = connection.prepare_cached("SELECT id, bytes FROM records WHERE id BETWEEN ?1 AND ?2")?;
+    let mut rows = records.query((row_id(key, Seq(0)), row_id(key, TITLE)))?;
+    let mut fetch = |hash: &Hash| blob::whole_text(connection, hash);
+    while let Ok(Some(row)) = rows.next() {
+        let id = row.get(0)?;
+        let bytes = row.get_ref(1)?.as_blob().unwrap_or_default();
+        if let Some(text) = search_text(seq_of(id), bytes, &mut fetch) {
+            index(connection, id, &text)?;
+        }
     }
     Ok(())
 }

@@ -144,11 +144,11 @@ impl Store {
     /// `log.not_found`, `log.corrupt` when a fork's parent is gone. The records themselves come, and
     /// fail, one by one.
     pub fn read(&self, id: &SessionId, from: Seq) -> Result<Records> {
-        let segments = self.database.read(|connection| {
-            session::find_visible(connection, self.path(), id)?;
-            lineage(connection, self.path(), id)
+        let (segments, head) = self.database.read(|connection| {
+            let row = session::find_visible(connection, self.path(), id)?;
+            Ok((lineage(connection, self.path(), id)?, row.public.head))
         })?;
-        Ok(Records::new(Arc::clone(&self.database), segments, from))
+        Ok(Records::new(Arc::clone(&self.database), segments, from, head))
     }
 
     /// The text of a blob; `None` when nothing has this name.
@@ -191,10 +191,10 @@ impl Store {
     /// The best places for a person's query in transcripts and titles. Nothing that is typed is an error.
     ///
     /// # Errors
-    /// `log.unreadable`, `log.corrupt`.
+    /// `log.unreadable`, `log.index_damaged`.
     pub fn search(&self, query: &str, limit: usize) -> Result<Vec<Hit>> {
         self.database.read(|connection| {
-            search::find(connection, query, limit).map_err(|error| Error::reading(self.path(), &error))
+            search::find(connection, query, limit).map_err(|error| Error::searching(self.path(), &error))
         })
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use stele_core::{Action, AssistantMessage, Block, CallId, Failure, RequestFailed, Text, ToolCalled, partial_answer};
+use stele_core::{
+    Action, AssistantMessage, Block, CallId, Failure, RequestFailed, Text, ToolCalled, Usage, partial_answer,
+};
 use stele_provider::{Answer, AnswerBlock, Delta, without_call_id};
 
 use super::Driver;
@@ -16,6 +18,8 @@ pub(super) struct Partial {
     text: String,
     /// Bytes of the text that are in the store.
     saved: usize,
+    /// What the provider has reported of it.
+    usage: Option<Usage>,
 }
 
 impl Partial {
@@ -36,11 +40,13 @@ impl Partial {
 impl Driver {
     /// Takes a piece of an answer.
     pub(super) fn streamed(&mut self, step: u64, attempt: u32, delta: Delta) {
-        if let Delta::Text(text) = &delta {
-            if !self.partial.is_of(step, attempt) {
-                self.partial = Partial::of(step, attempt);
-            }
-            self.partial.text.push_str(text);
+        if !self.partial.is_of(step, attempt) {
+            self.partial = Partial::of(step, attempt);
+        }
+        match &delta {
+            Delta::Text(text) => self.partial.text.push_str(text),
+            Delta::Usage(usage) => self.partial.usage = Some(*usage),
+            Delta::Reasoning(_) | Delta::CallStarted { .. } | Delta::CallArguments { .. } => {}
         }
         self.notify(Notice::Delta { step, attempt, delta: Arc::new(delta) });
     }
@@ -116,16 +122,15 @@ impl Driver {
     /// Closes a step whose answer will not come: what had arrived is the answer.
     pub(super) fn interrupt(&mut self, step: u64, attempt: u32) -> Result<()> {
         self.in_flight.remove(&Action::Send { step, attempt, not_before: None }.key());
-        let text = if self.partial.is_of(step, attempt) {
-            std::mem::take(&mut self.partial).text
+        let (text, usage) = if self.partial.is_of(step, attempt) {
+            let Partial { text, usage, .. } = std::mem::take(&mut self.partial);
+            (text, usage)
         } else {
             let saved = self.agent.store().partial(&self.session)?;
-            saved
-                .filter(|saved| (saved.step, saved.attempt) == (step, attempt))
-                .map(|saved| saved.text)
-                .unwrap_or_default()
+            let saved = saved.filter(|saved| (saved.step, saved.attempt) == (step, attempt));
+            (saved.map(|saved| saved.text).unwrap_or_default(), None)
         };
-        let event = partial_answer(&self.state, attempt, &text);
+        let event = partial_answer(&self.state, attempt, &text, usage);
         self.append(event)
     }
 }

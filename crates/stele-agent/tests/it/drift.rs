@@ -1,12 +1,12 @@
 //! What differs from the log when a session is resumed: all of it is found, priced and named.
 
 use stele_agent::{AgentOptions, ChangedSince, Command, Driver, Taken};
-use stele_core::{By, CacheTtl, EndReason, EpochReason, Price, SessionId, Wire};
+use stele_core::{By, CacheTtl, EndReason, EpochCost, EpochReason, Micros, Price, SessionId, Wire};
 use stele_provider::Marks;
 use stele_testkit::{Say, Script};
 
 use crate::epochs::{assert_clean, epochs, left, records, resumed, without_patch};
-use crate::stage::{Stage, ask};
+use crate::stage::{LATER, Stage, ask};
 
 const PRICE: Price = Price {
     input: Some(10_000_000),
@@ -17,6 +17,9 @@ const PRICE: Price = Price {
     cache_write_1h: None,
     long: None,
 };
+
+/// The same where what is written to the cache has prices of its own.
+const WRITES: Price = Price { cache_write_5m: Some(12_500_000), cache_write_1h: Some(20_000_000), ..PRICE };
 
 fn another_persona(options: &mut AgentOptions) {
     options.routes[0].own_price = Some(PRICE);
@@ -256,4 +259,60 @@ async fn marks_that_are_turned_off_cost_all_that_was_cached_and_after_them_nothi
     });
     assert_eq!(driver.drift().unwrap().cost.tokens, 0);
     assert_clean(&stage, driver);
+}
+
+#[tokio::test]
+async fn a_longer_life_costs_nothing_while_the_entries_live_and_the_dearer_writing_after() {
+    let (stage, session) = left(Wire::AnthropicMessages).await;
+    let hour = |options: &mut AgentOptions| {
+        options.routes[0].own_price = Some(WRITES);
+        options.routes[0].ttl = Some(CacheTtl::Hour);
+    };
+    // What is there is read on, whatever it was written for.
+    let lives = stage.open_with(&session, hour).drift().unwrap().clone();
+    assert_eq!(lives.reason, EpochReason::ResumeDrift { what: "cache".into() });
+    assert_eq!(lives.cost, EpochCost { tokens: 0, money: Some(Micros(0)) });
+    // Two hours later all of it is written anew: what stands before the history at twice the input's price.
+    let later = |options: &mut AgentOptions| {
+        hour(options);
+        options.clock = LATER;
+    };
+    let expired = stage.open_with(&session, later).drift().unwrap().cost;
+    let driver = resumed(&stage, &session, hour).await;
+    let sent = driver.state().epoch().unwrap().sent.clone().unwrap();
+    drop(driver);
+    assert_eq!(expired.tokens, 0);
+    let (money, whole) = (expired.money.unwrap().0, sent.input.unwrap());
+    assert!(money > 500 * 7 && money < whole * 15 / 2, "{money} for a part of {whole} tokens");
+    // And back again nothing is dearer.
+    let back = |options: &mut AgentOptions| {
+        options.routes[0].own_price = Some(WRITES);
+        options.clock = LATER;
+    };
+    assert_eq!(stage.open_with(&session, back).drift().unwrap().cost.money, Some(Micros(0)));
+}
+
+#[tokio::test]
+async fn what_is_lost_is_priced_as_what_writing_it_again_costs() {
+    for (life, dearest) in [(CacheTtl::FiveMinutes, 23), (CacheTtl::Hour, 38)] {
+        let (mut stage, _) = left(Wire::AnthropicMessages).await;
+        stage.ttl = Some(life);
+        stage.write("AGENTS.md", &"Mind the tests of this project. ".repeat(400));
+        let mut driver = stage.create();
+        ask(&mut driver, "go").await;
+        let session = driver.session().clone();
+        drop(driver);
+        let cost = stage
+            .open_with(&session, |options| {
+                another_persona(options);
+                options.routes[0].own_price = Some(WRITES);
+            })
+            .drift()
+            .unwrap()
+            .cost;
+        // In halves of a millionth: 11.5 for what is kept for five minutes, 19 for what is kept for an hour.
+        let (money, least, most) = (cost.money.unwrap().0 * 2 + 2, cost.tokens * 23, cost.tokens * dearest);
+        assert!(money >= least && money <= most + 4, "{life:?}: {cost:?}");
+        assert_eq!(money > least + 1_000, life == CacheTtl::Hour, "{life:?}: {cost:?}");
+    }
 }

@@ -6,9 +6,11 @@ use serde_json::json;
 use stele_agent::{Command, Notice, OpenPolicy, Until};
 use stele_core::limits::{LimitKind, TurnLimits};
 use stele_core::{By, EndReason, Event, Micros, Price, Source, Stop, Verdict, Wire};
+use stele_provider::Delta;
 use stele_testkit::{Behaviour, Cut, Fault, FaultKind, Say, Script};
 use tokio::sync::mpsc;
 
+use crate::epochs::records;
 use crate::stage::{Stage, ask, bash, events, idle, prompt};
 
 #[tokio::test]
@@ -109,7 +111,9 @@ async fn a_stop_keeps_what_was_streamed_and_the_next_prompt_works() {
     let (send, mut commands) = mpsc::unbounded_channel();
     let stop = async {
         loop {
-            if let Ok(Notice::Delta { .. }) = notices.recv().await {
+            if let Ok(Notice::Delta { delta, .. }) = notices.recv().await
+                && matches!(*delta, Delta::Text(_))
+            {
                 send.send(Command::Cancel { by: By::person("test") }).unwrap();
                 return;
             }
@@ -120,6 +124,18 @@ async fn a_stop_keeps_what_was_streamed_and_the_next_prompt_works() {
     assert_eq!(driver.state().last_end(), Some(&EndReason::Aborted { by: By::person("test") }));
     let kept = driver.state().last_text();
     assert!(!kept.is_empty() && "Half of a long answer that goes on".starts_with(&kept), "{kept:?}");
+    // What the server had counted when the answer began is in the log; what the answer came to is not known.
+    let records = records(&stage, driver.session());
+    let cut = records.iter().rev().find_map(|record| match &record.event {
+        Event::AssistantMessage(message) if message.interrupted => message.usage,
+        _ => None,
+    });
+    let usage = cut.expect("usage of the try that was cut");
+    assert!(usage.fresh.is_some() && usage.cache_read == Some(0) && usage.output.is_none(), "{usage:?}");
+    assert!(usage.input().unwrap() > 1_000 && driver.state().usage().input() == usage.input(), "{usage:?}");
+    let coverage = driver.state().coverage();
+    assert_eq!((coverage.known, coverage.attempts), (1, 1));
+    assert_eq!(driver.state().cost(), None);
     stage.server.release();
     assert_eq!(ask(&mut driver, "go on").await, EndReason::Completed);
     assert!(String::from_utf8_lossy(&stage.requests().pop().unwrap().body).contains(&kept));

@@ -240,7 +240,7 @@ async fn a_log_that_came_from_a_file_grants_nothing() {
     drop(driver);
     let mut file = Vec::new();
     stage.store().export(&session, &mut file).unwrap();
-    stage.store().remove(&session).unwrap();
+    stage.store().remove(&session, &|_, _, _| None).unwrap();
     let fresh = stele_agent::new_session_id(stele_core::Millis(1_790_000_000_000));
     stage.store().import(&mut file.as_slice(), fresh, &|_, _, _| None).unwrap();
 

@@ -162,7 +162,7 @@ fn warn(error: &LedgerError, setup: &Setup) {
 /// What it would send, in one line.
 fn offer(route: &Route, plan: &TrialPlan) -> String {
     let price = match plan.cost {
-        Some(most) => format!("at most {} at list price", cost(Some(most))),
+        Some(most) => format!("at most {}", cost(Some(most))),
         None => "unpriced: nobody here knows what they cost".to_owned(),
     };
     format!(

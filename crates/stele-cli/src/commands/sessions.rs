@@ -283,7 +283,7 @@ fn import(setup: &Setup, path: &Path, json: bool) -> Result<u8> {
     Ok(u8::from(!warnings.is_empty()))
 }
 
-/// What an imported record is found by.
+/// What a record is found by.
 fn search_text(seq: Seq, bytes: &[u8], fetch: &mut dyn FnMut(&Hash) -> Option<Arc<str>>) -> Option<String> {
     let record = Record::decode(seq, bytes, fetch).ok().flatten()?;
     stele_agent::search_text(&record.event)
@@ -295,7 +295,7 @@ fn remove(setup: &Setup, ids: &[String]) -> Result<u8> {
     // Every id is looked up first, so that a slip in the second does not remove the first.
     let ids: Vec<SessionId> = ids.iter().map(|id| store.resolve(id)).collect::<stele_store::Result<_>>()?;
     for id in ids {
-        let removed = store.remove(&id).map_err(|error| match error {
+        let removed = store.remove(&id, &search_text).map_err(|error| match error {
             stele_store::Error::Locked { holder, .. } => {
                 let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
                 let message = format!("session {id} is in use{by}, so it is not removed; end that process first");
@@ -322,7 +322,7 @@ fn unremoved(error: &io::Error) -> CommandError {
 fn collect(setup: &Setup, dry_run: bool, json: bool) -> Result<u8> {
     setup.logs()?;
     let store = setup.store()?;
-    let collection = store.collect(if dry_run { Collect::DryRun } else { Collect::Remove })?;
+    let collection = store.collect(if dry_run { Collect::DryRun } else { Collect::Remove }, &search_text)?;
     let spills = spill::strays(&setup.config.data, &store)?;
     if !dry_run {
         for id in &spills {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use stele_agent::{RequestCheck, Verification};
 use stele_core::{Seq, SessionId};
-use stele_store::{Filter, Store};
+use stele_store::{Damage, Filter, Store};
 
 use crate::args::VerifyArgs;
 use crate::error::{CommandError, Result};
@@ -17,6 +17,8 @@ use crate::values::NotedHead;
 
 /// The code of damage, which is what this command is there to name.
 const CORRUPT: &str = "log.corrupt";
+/// The code of a database file in which there is nothing.
+const EMPTY: &str = "log.empty";
 
 /// What is said of one session.
 #[derive(Debug, Serialize)]
@@ -24,6 +26,9 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<SessionId>,
     clean: bool,
+    /// What is damaged, where something is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
     records: u64,
     requests: u64,
     request_bytes: u64,
@@ -46,11 +51,12 @@ struct Noted {
 }
 
 impl Report {
-    /// Of what could not be read so far that records could be counted.
-    fn damaged(session: Option<SessionId>, damage: Vec<String>) -> Self {
+    /// Of what could not be read so far that records could be counted, or is in no session.
+    fn damaged(session: Option<SessionId>, code: &'static str, damage: Vec<String>) -> Self {
         Self {
             session,
             clean: false,
+            code: Some(code),
             records: 0,
             requests: 0,
             request_bytes: 0,
@@ -72,14 +78,20 @@ pub fn main(setup: &Setup, args: &VerifyArgs) -> Result<u8> {
     if args.all {
         let store = match setup.inspect() {
             Ok(Some(store)) => Some(store),
-            Ok(None) => {
-                if !args.json {
-                    output::print("there is no session yet; nothing to verify")?;
+            Ok(None) => match empty_file(setup) {
+                Some(found) => {
+                    reports.push(Report::damaged(None, EMPTY, vec![found]));
+                    None
                 }
-                return Ok(0);
-            }
+                None => {
+                    if !args.json {
+                        output::print("there is no session yet; nothing to verify")?;
+                    }
+                    return Ok(0);
+                }
+            },
             Err(error) if error.code == CORRUPT => {
-                reports.push(Report::damaged(None, vec![bare(&error.message)]));
+                reports.push(Report::damaged(None, CORRUPT, vec![bare(&error.message)]));
                 None
             }
             Err(error) => return Err(error),
@@ -88,21 +100,49 @@ pub fn main(setup: &Setup, args: &VerifyArgs) -> Result<u8> {
             all(&store, &mut reports)?;
         }
     } else {
+        if let (None, Some(found)) = (setup.inspect()?, empty_file(setup)) {
+            return Err(CommandError::failed(EMPTY, found));
+        }
         let store = setup.logs()?;
         let id = store.resolve(args.id.as_deref().unwrap_or_default())?;
         reports.push(check(&store, &id, args.expect.as_ref())?);
     }
-    let clean = reports.iter().all(|report| report.clean);
     let style = setup.look.stdout();
     let text: Vec<String> =
         reports.iter().map(|report| if args.json { json::line(report) } else { describe(report, style) }).collect();
     output::print(&text.join("\n"))?;
     if !args.json && args.all {
-        let bad = reports.iter().filter(|report| !report.clean).count();
-        let sum = plural(reports.len() as u64, "session");
-        output::print(&if bad == 0 { format!("{sum}, all clean") } else { format!("{sum}, {bad} damaged") })?;
+        output::print(&sum(&reports))?;
     }
-    Ok(u8::from(!clean))
+    Ok(u8::from(reports.iter().any(|report| !report.clean)))
+}
+
+/// How many sessions are clean, and whether all that belongs to none is.
+fn sum(reports: &[Report]) -> String {
+    let (sessions, rest): (Vec<&Report>, Vec<&Report>) = reports.iter().partition(|report| report.session.is_some());
+    let bad = sessions.iter().filter(|report| !report.clean).count();
+    let count = plural(sessions.len() as u64, "session");
+    let judged = match (sessions.len(), bad) {
+        (0, _) => count,
+        (_, 0) => format!("{count}, all clean"),
+        (_, bad) => format!("{count}, {bad} damaged"),
+    };
+    let codes: Vec<&str> = rest.iter().filter_map(|report| report.code).collect();
+    if codes.is_empty() { judged } else { format!("{judged}; besides: {}", codes.join(", ")) }
+}
+
+/// What there is to say of a database file that holds no store. A new one begins so for a moment; so does one that lost
+/// all it had, or that was copied without its write-ahead log.
+fn empty_file(setup: &Setup) -> Option<String> {
+    let path = setup.config.data.join("stele.db");
+    let len = std::fs::metadata(&path).ok()?.len();
+    Some(format!(
+        "{} ({} bytes) holds no store: whoever was about to make one was stopped, or its content or the {} beside it is \
+         gone. If there were sessions, bring back a copy before the next `stele run`, which makes a new store here",
+        path.display(),
+        count(len),
+        "stele.db-wal"
+    ))
 }
 
 /// Checks every session, then what belongs to none. Damage of one does not keep the others from being
@@ -120,14 +160,26 @@ fn all(store: &Store, reports: &mut Vec<Report>) -> Result<()> {
     }
     // Records whose session is gone belong to none of the reports above.
     let known: Vec<String> = reports.iter().flat_map(|report| report.damage.iter().cloned()).collect();
+    let mut index = Vec::new();
     match store.check_all() {
-        Ok(faults) => damage.extend(faults.iter().map(ToString::to_string).filter(|fault| !known.contains(fault))),
+        Ok(faults) => {
+            for fault in faults {
+                let found = fault.to_string();
+                match fault.damage {
+                    Damage::Search { .. } => index.push(found),
+                    _ if known.contains(&found) => {}
+                    _ => damage.push(found),
+                }
+            }
+        }
         Err(error) if error.code() == CORRUPT => damage.push(bare(&error.to_string())),
         Err(error) => return Err(error.into()),
     }
-    damage.dedup();
-    if !damage.is_empty() {
-        reports.push(Report::damaged(None, damage));
+    for (code, mut damage) in [(CORRUPT, damage), (stele_store::Error::INDEX_DAMAGED, index)] {
+        damage.dedup();
+        if !damage.is_empty() {
+            reports.push(Report::damaged(None, code, damage));
+        }
     }
     Ok(())
 }
@@ -142,7 +194,7 @@ fn check(store: &Store, id: &SessionId, expect: Option<&NotedHead>) -> Result<Re
     let (verification, head) = match read {
         Ok(read) => read,
         Err(error) if error.code() == CORRUPT => {
-            return Ok(Report::damaged(Some(id.clone()), vec![bare(&error.to_string())]));
+            return Ok(Report::damaged(Some(id.clone()), CORRUPT, vec![bare(&error.to_string())]));
         }
         Err(error) => return Err(error.into()),
     };
@@ -161,6 +213,7 @@ fn check(store: &Store, id: &SessionId, expect: Option<&NotedHead>) -> Result<Re
     Ok(Report {
         session: Some(id.clone()),
         clean: damage.is_empty(),
+        code: (!damage.is_empty()).then_some(CORRUPT),
         records: verification.records,
         requests: verification.requests,
         request_bytes: verification.request_bytes,
@@ -210,7 +263,14 @@ fn notes(verification: &Verification) -> Vec<String> {
 }
 
 fn describe(report: &Report, style: Style) -> String {
-    let name = report.session.as_ref().map_or_else(|| "(no session)".to_owned(), ToString::to_string);
+    let name = report.session.as_ref().map_or_else(
+        || match report.code {
+            Some(stele_store::Error::INDEX_DAMAGED) => "the search index".to_owned(),
+            Some(EMPTY) => "the database".to_owned(),
+            _ => "(no session)".to_owned(),
+        },
+        ToString::to_string,
+    );
     let mark = if report.clean { style.green("clean") } else { style.red("DAMAGED") };
     let mut lines = vec![format!("{name}  {mark}")];
     if let Some(head) = &report.head {

@@ -75,6 +75,7 @@ pub enum Piece<'a> {
     Reasoning { text: &'a str },
     CallStarted { call: usize, name: &'a str },
     CallArguments { call: usize, json: &'a str },
+    Usage { usage: &'a Usage },
 }
 
 impl<'a> From<&'a Delta> for Piece<'a> {
@@ -84,6 +85,7 @@ impl<'a> From<&'a Delta> for Piece<'a> {
             Delta::Reasoning(text) => Self::Reasoning { text },
             Delta::CallStarted { call, name } => Self::CallStarted { call: *call, name },
             Delta::CallArguments { call, json } => Self::CallArguments { call: *call, json },
+            Delta::Usage(usage) => Self::Usage { usage },
         }
     }
 }

@@ -180,7 +180,7 @@ fn rows(request: &Line, style: Style) -> Vec<String> {
         lines.push(style.dim(&shorten(&one_line(&text), WIDTH)));
     }
     if request.lost > 0 {
-        lines.push(style.dim(&format!("       lost {}", lost(request.lost, request.lost_cost, 0))));
+        lines.push(style.dim(&format!("       lost {}", lost_once(request.lost, request.step, request.lost_cost))));
     }
     lines
 }
@@ -285,6 +285,11 @@ fn lost(tokens: u64, price: Option<Micros>, unpriced: u64) -> String {
     format!("{}{price}", plural(tokens, "token"))
 }
 
+/// The same of one request: without a step of the counting, what is left of one is no loss.
+fn lost_once(tokens: u64, step: Option<u64>, price: Option<Micros>) -> String {
+    format!("{}{}", if step.is_none() { "up to " } else { "" }, lost(tokens, price, 0))
+}
+
 fn sum(sum: &Sum) -> Vec<String> {
     let mut lines = vec![format!("  {} · {}", plural(sum.requests, "request"), tokens(&sum.usage))];
     let mut facts = vec![format!("{} from cache", percent(sum.hit_rate)), cost(sum.cost)];
@@ -295,10 +300,51 @@ fn sum(sum: &Sum) -> Vec<String> {
         facts.push(format!("usage known for {} of {}", count(sum.coverage.known), count(sum.coverage.attempts)));
     }
     if sum.lost > 0 {
-        facts.push(format!("{} lost", lost(sum.lost, sum.lost_cost, sum.lost_unpriced)));
+        let up_to = if sum.lost_at_most > 0 { "up to " } else { "" };
+        facts.push(format!("{up_to}{} lost", lost(sum.lost, sum.lost_cost, sum.lost_unpriced)));
     }
     lines.push(format!("  {}", facts.join(" · ")));
     lines
+}
+
+/// That nothing missed, where a miss was to be explained.
+#[derive(Debug, Serialize)]
+pub struct NoMiss {
+    /// The one to explain: none.
+    request: Option<u64>,
+    /// Requests that were judged.
+    requests: u64,
+    /// Those of them whose cache figures were not reported, of which nothing can be said.
+    not_reported: u64,
+}
+
+impl NoMiss {
+    pub fn of(report: &Report) -> Self {
+        let lines = report.conversations.iter().flat_map(|conversation| &conversation.requests);
+        let (mut requests, mut not_reported) = (0, 0);
+        for line in lines {
+            requests += 1;
+            not_reported += u64::from(line.verdict == Verdict::NotReported);
+        }
+        Self { request: None, requests, not_reported }
+    }
+
+    pub fn describe(&self) -> String {
+        let found = match self.requests {
+            0 => return "no request was answered".to_owned(),
+            1 => "one request, which had none before it to continue".to_owned(),
+            requests => {
+                format!("no miss: each of {} continued the one before it, or began anew", plural(requests, "request"))
+            }
+        };
+        match self.not_reported {
+            0 => found,
+            hidden => format!(
+                "{found}\nof {} the provider reported no cached tokens: nothing is known of what they read",
+                plural(hidden, "request")
+            ),
+        }
+    }
 }
 
 /// Why a request read what it read.
@@ -318,11 +364,10 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
     let (predicted, reported) = (known(found.predicted), known(found.reported));
     lines.push(format!("{}{reported} tokens of {predicted} predicted", label("read")));
     if found.lost > 0 {
-        lines.push(format!("{}{}", label("lost"), lost(found.lost, found.lost_cost, 0)));
+        lines.push(format!("{}{}", label("lost"), lost_once(found.lost, found.step, found.lost_cost)));
     }
     if found.verdict == Verdict::Partial && found.change.is_none() && found.parting.is_none() {
-        lines.push(format!("{}no byte of the shared prefix changed: the server read less of it,", label("cause")));
-        lines.push(format!("{}as one does that counts in larger units, or that dropped some", label("")));
+        lines.push(format!("{}no byte of the shared prefix changed: the server dropped some of it", label("cause")));
     }
     if let Some(lifetime) = found.lifetime_ms {
         lines.push(format!(

@@ -210,7 +210,7 @@ impl TextView {
             Delta::Text(_) => {}
             Delta::Reasoning(_) => self.doing = "thinking".to_owned(),
             Delta::CallStarted { name, .. } => self.doing = format!("writing a call of {}", one_line(name)),
-            Delta::CallArguments { .. } => {}
+            Delta::CallArguments { .. } | Delta::Usage(_) => {}
         }
     }
 

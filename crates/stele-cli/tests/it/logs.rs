@@ -211,6 +211,107 @@ fn verify_names_what_is_left_of_a_database_that_lost_its_end() {
     assert!(!done.out.contains("stele verify") && !done.err.contains("stele verify"), "{done:?}");
 }
 
+/// A folder with a session whose database is one file, and that file.
+fn settled() -> (Place, std::path::PathBuf) {
+    let place = worked();
+    // A collection folds the write-ahead log into the file.
+    assert_eq!(Done::of(place.stele(["sessions", "gc"])).code, 0);
+    let path = place.home().join("data/stele.db");
+    (place, path)
+}
+
+#[test]
+fn a_damaged_search_index_keeps_no_session_from_being_judged_and_is_made_again() {
+    let (place, path) = settled();
+    let found = |place: &Place| Done::of(place.stele(["sessions", "search", "--json", "notes", "hello"])).lines();
+    let before = found(&place);
+    assert!(!before.is_empty());
+    // The version of the index is none that there is.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(8).position(|window| window.starts_with(b"version") && matches!(window[7], 4 | 5)).unwrap();
+    bytes[at + 7] = 99;
+    std::fs::write(&path, bytes).unwrap();
+
+    let verified = Done::of(place.stele(["verify", "--all", "--json"]));
+    let lines = verified.lines();
+    assert_eq!((verified.code, lines.len()), (1, 2), "{verified:?}");
+    assert_eq!((&lines[0]["clean"], &lines[0]["requests"]), (&json!(true), &json!(2)), "{verified:?}");
+    assert_eq!((&lines[1]["clean"], &lines[1]["code"]), (&json!(false), &json!("log.index_damaged")), "{verified:?}");
+    assert!(lines[1]["damage"][0].as_str().unwrap().contains("stele sessions gc"), "{verified:?}");
+    let text = Done::of(place.stele(["verify", "--all"]));
+    assert!(text.out.ends_with("1 session, all clean; besides: log.index_damaged\n"), "{text:?}");
+    let searched = Done::of(place.stele(["sessions", "search", "notes"]));
+    assert!(
+        searched.code == 2 && searched.err.contains("log.index_damaged") && searched.err.contains("stele sessions gc")
+    );
+    assert_eq!(place.sessions().len(), 1);
+    let server = server(Script::new([Say::text("Once more."), Say::text("And again.")]));
+    assert_eq!(Done::of(place.with(&server, ["run", "--continue", "again"])).code, 0);
+
+    assert_eq!(Done::of(place.stele(["sessions", "gc"])).code, 0);
+    place.assert_clean();
+    assert_eq!(found(&place), before);
+}
+
+#[test]
+fn a_database_that_lost_all_is_named_and_a_run_makes_a_new_one() {
+    // Nothing at all is left, or the file was copied without its write-ahead log, which still held everything.
+    for whole in [true, false] {
+        let place = worked();
+        let path = place.home().join("data/stele.db");
+        for beside in ["stele.db-wal", "stele.db-shm"] {
+            std::fs::remove_file(path.with_file_name(beside)).unwrap();
+        }
+        if whole {
+            std::fs::write(&path, "").unwrap();
+        }
+        let verified = Done::of(place.stele(["verify", "--all", "--json"]));
+        let lines = verified.lines();
+        assert_eq!((verified.code, &lines[0]["code"]), (1, &json!("log.empty")), "{verified:?}");
+        let one = Done::of(place.stele(["verify", "0190"]));
+        assert!(one.code == 1 && one.err.contains("log.empty"), "{one:?}");
+        assert_eq!(place.sessions(), Vec::<String>::new());
+        let server = server(Script::new([Say::text("A beginning.")]));
+        assert_eq!(Done::of(place.with(&server, ["run", "go"])).code, 0);
+        place.assert_clean();
+        assert_eq!(place.sessions().len(), 1);
+    }
+}
+
+#[test]
+fn a_database_that_lost_its_end_is_refused_with_a_code_and_judged_as_far_as_it_goes() {
+    let (place, path) = settled();
+    let whole = std::fs::read(&path).unwrap();
+    for left in [whole.len() / 2, whole.len() - 4_096, 100] {
+        std::fs::write(&path, &whole[..left]).unwrap();
+        let verified = Done::of(place.stele(["verify", "--all", "--json"]));
+        let named = verified.lines().iter().any(|line| line["code"] == "log.corrupt");
+        assert!(verified.code == 1 && named, "{left}: {verified:?}");
+        let server = server(Script::new([Say::text("Never.")]));
+        let run = Done::of(place.with(&server, ["run", "--continue", "again"]));
+        assert!(run.code != 0 && run.err.contains("log."), "{left}: {run:?}");
+        assert!(server.requests().is_empty(), "{left}: {run:?}");
+    }
+}
+
+#[test]
+fn a_session_with_a_changed_record_is_not_gone_on_with() {
+    let (place, path) = settled();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // Still JSON, and another prompt than the one that was answered; the file may hold it more than once.
+    let prompt = br#""text":"what do the notes"#;
+    let found = |at: &usize| bytes[*at..].starts_with(prompt);
+    let places: Vec<usize> = (0..bytes.len()).filter(found).collect();
+    assert!(!places.is_empty());
+    places.into_iter().for_each(|at| bytes[at + 10] = b'e');
+    std::fs::write(&path, bytes).unwrap();
+    let server = server(Script::new([Say::text("Never.")]));
+    let run = Done::of(place.with(&server, ["run", "--continue", "again"]));
+    assert!(run.code == 2 && run.err.contains("log.corrupt") && run.err.contains("stele verify --all"), "{run:?}");
+    assert!(server.requests().is_empty());
+    assert_eq!(Done::of(place.stele(["verify", "--all"])).code, 1);
+}
+
 #[test]
 fn files_of_long_results_go_with_their_session() {
     let place = Place::new();

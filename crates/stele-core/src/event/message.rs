@@ -60,7 +60,7 @@ pub struct AssistantMessage {
     pub content: Vec<Block>,
     /// Why the model stopped.
     pub stop: Stop,
-    /// What the provider reported.
+    /// What the provider reported; of an interrupted answer, what it had reported by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The provider's own usage object, raw JSON.

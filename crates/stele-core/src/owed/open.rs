@@ -60,7 +60,7 @@ pub fn close(state: &State, partial: &str) -> Vec<Event> {
                 CallStage::Running => Some(outcome_unknown(state, call.call)),
                 _ => Some(refused(call.call, "tool.not_started", "not run: the session was closed first")),
             })),
-            Phase::Sending { attempt } => events.push(partial_answer(state, *attempt, partial)),
+            Phase::Sending { attempt } => events.push(partial_answer(state, *attempt, partial, None)),
             Phase::Composing => events.push(unanswered(state, 0)),
             Phase::Failed { attempt, .. } | Phase::Backoff { attempt, .. } => events.push(unanswered(state, *attempt)),
         }

@@ -3,7 +3,7 @@
 use crate::state::State;
 use crate::{
     AssistantMessage, Block, CallId, Event, FileChange, Producer, ResultMeta, Stop, Text, ToolError, ToolErrorClass,
-    ToolResult, Wire, name_on_a_line,
+    ToolResult, Usage, Wire, name_on_a_line,
 };
 
 /// How many files are named that an interrupted call had changed.
@@ -11,16 +11,15 @@ const NAMED: usize = 8;
 
 /// The answer that stands for one that never came, so that roles alternate.
 pub(super) fn unanswered(state: &State, attempt: u32) -> Event {
-    partial_answer(state, attempt, "")
+    partial_answer(state, attempt, "", None)
 }
 
-/// The answer of a request that was cut, with the text that had arrived.
+/// The answer of a request that was cut, with the text that had arrived and what the provider had reported by then.
 #[must_use]
-pub fn partial_answer(state: &State, attempt: u32, text: &str) -> Event {
+pub fn partial_answer(state: &State, attempt: u32, text: &str, usage: Option<Usage>) -> Event {
     let content = if text.is_empty() { Vec::new() } else { vec![Block::Text { text: Text::from(text), native: None }] };
     let producer = state.producer().unwrap_or(Producer { wire: Wire::OpenaiChat, model: String::new() });
-    AssistantMessage { attempt, producer, content, stop: Stop::Cut, usage: None, usage_raw: None, interrupted: true }
-        .into()
+    AssistantMessage { attempt, producer, content, stop: Stop::Cut, usage, usage_raw: None, interrupted: true }.into()
 }
 
 pub(super) fn refused(call: CallId, code: &str, message: &str) -> Event {

@@ -118,7 +118,7 @@ fn drive(run: &mut Run, world: World) {
                     continue;
                 }
                 if !may_send_again(&run.state) {
-                    run.append(partial_answer(&run.state, attempt, ""));
+                    run.append(partial_answer(&run.state, attempt, "", None));
                     continue;
                 }
                 send(run, attempt);

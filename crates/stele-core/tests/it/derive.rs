@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use stele_core::{
-    AssistantBlock, Block, CallId, CallRecord, Config, ImageInput, Message, Part, Producer, RESULT_MISSING,
-    SurfaceItem, Text, ToolError, ToolErrorClass, UserBlock, Wire, derive,
+    ANSWER_EMPTY, ANSWER_MISSING, AssistantBlock, Block, CallId, CallRecord, Config, ImageInput, Message, Part,
+    Producer, RESULT_MISSING, SurfaceItem, Text, ToolError, ToolErrorClass, UserBlock, Wire, derive, derive_rev,
 };
 
 use crate::world::{config, image};
@@ -180,6 +180,53 @@ fn a_signature_on_a_last_part_without_text_goes_back_to_gemini() {
     assert_eq!(natives(vec![text("hi"), reasoning("", Some(signs))], 1).len(), 0, "as older sessions sent it");
     assert_eq!(natives(vec![text("hi"), reasoning("so", Some(thinks))], 2).len(), 0);
     assert_eq!(natives(vec![reasoning("", Some(signs))], 2).len(), 0);
+}
+
+#[test]
+fn a_whole_answer_without_text_is_not_told_as_an_interrupted_one() {
+    let last = |wire: Wire, content: Vec<Block>, interrupted: bool, derive_rev: u32| {
+        let surface = [user("q"), assistant("m", content, interrupted)];
+        let messages = derive(&surface, 0, &calls(), &Config { wire, model: "m".into(), derive_rev, ..config() });
+        let Some(Message::Assistant(turn)) = messages.last() else { panic!("{messages:?}") };
+        let [AssistantBlock::Text { text, native: None }] = turn.blocks.as_slice() else { panic!("{turn:?}") };
+        text.to_string()
+    };
+    for wire in Wire::ALL {
+        let rev = derive_rev(wire);
+        for content in [vec![text("\n \t\n")], vec![]] {
+            assert_eq!(last(wire, content.clone(), false, rev), ANSWER_EMPTY, "{wire}");
+            assert_eq!(last(wire, content.clone(), true, rev), ANSWER_MISSING, "{wire}");
+            assert_eq!(last(wire, content, false, rev - 1), ANSWER_MISSING, "{wire}: as older sessions sent it");
+        }
+    }
+}
+
+#[test]
+fn reasoning_that_nobody_signed_is_not_sent_to_anthropics_own_host() {
+    let wire = Wire::AnthropicMessages;
+    let bare = r#"{"type":"thinking","thinking":"it says \"signature\":\"x\""}"#;
+    let signed = r#"{"type":"thinking","thinking":"so","signature":"S="}"#;
+    let redacted = r#"{"type":"redacted_thinking","data":"xx"}"#;
+    let sent = |base_url: &str, derive_rev: u32| -> Vec<String> {
+        let content =
+            vec![reasoning("so", Some(bare)), reasoning("so", Some(signed)), reasoning("", Some(redacted)), text("hi")];
+        let surface = [user("q"), assistant("m", content, false)];
+        let config = Config { wire, model: "m".into(), base_url: base_url.into(), derive_rev, ..config() };
+        let messages = derive(&surface, 0, &calls(), &config);
+        let Some(Message::Assistant(turn)) = messages.last() else { panic!("{messages:?}") };
+        let native = |block: &AssistantBlock| match block {
+            AssistantBlock::Reasoning { native, .. } => native.as_deref().map(str::to_owned),
+            _ => None,
+        };
+        turn.blocks.iter().filter_map(native).collect()
+    };
+    for own in ["https://api.anthropic.com", "https://api.anthropic.com/"] {
+        assert_eq!(sent(own, 2), [signed, redacted], "{own}");
+        assert_eq!(sent(own, 1), [bare, signed, redacted], "as older sessions sent it");
+    }
+    for other in ["https://api.anthropic.com.example", "http://127.0.0.1:8080"] {
+        assert_eq!(sent(other, 2), [bare, signed, redacted], "{other}");
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use stele_core::{
-    ANSWER_MISSING, AssistantBlock, Block, CallId, CallRecord, Config, Message, Part, Producer, SurfaceItem, Text,
-    USER_MISSING, UserBlock, Wire, derive,
+    ANSWER_EMPTY, ANSWER_MISSING, AssistantBlock, Block, CallId, CallRecord, Config, Message, Part, Producer,
+    SurfaceItem, Text, USER_MISSING, UserBlock, Wire, derive,
 };
 
 use crate::world::config;
@@ -70,7 +70,7 @@ fn said(messages: &[Message]) -> Vec<(Who, String)> {
             })),
         }
     }
-    said.retain(|(_, text)| text != ANSWER_MISSING && text != USER_MISSING);
+    said.retain(|(_, text)| ![ANSWER_EMPTY, ANSWER_MISSING, USER_MISSING].contains(&text.as_str()));
     said
 }
 

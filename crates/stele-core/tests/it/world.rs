@@ -230,7 +230,7 @@ impl Run {
             Action::Send { step, attempt, .. } => self.send(world, step, attempt),
             Action::Backoff { attempt, .. } => self.append(RequestRetried { attempt: attempt + 1, at: Millis(0) }),
             Action::Interrupt { attempt, .. } => {
-                let event = partial_answer(&self.state, attempt, "");
+                let event = partial_answer(&self.state, attempt, "", None);
                 self.append(event);
             }
             Action::Ask { call } => {

@@ -12,6 +12,8 @@ pub(super) struct State {
     /// Open blocks: the vendor's index and what became of it. The last of an index counts.
     open: Vec<(u64, Open)>,
     usage: usage::Anthropic,
+    /// True once the message has begun.
+    begun: bool,
     /// The raw accounts, in their order.
     raw: Vec<String>,
 }
@@ -95,7 +97,12 @@ impl State {
         let event: Event<'_> = serde_json::from_str(data)?;
         let index = event.index.unwrap_or(0);
         match event.kind.as_deref().or(name).unwrap_or_default() {
+            // A server may say again that it begins; another message after output would be taken for a part of this one.
+            "message_start" if self.begun && !draft.blocks.is_empty() => {
+                draft.fail(super::malformed(Wire::AnthropicMessages, "a second message in one answer"));
+            }
             "message_start" => {
+                self.begun = true;
                 if let Some(message) = event.message {
                     let message: MessageFields<'_> = serde_json::from_str(message.get())?;
                     self.account(message.usage, draft);

@@ -24,6 +24,8 @@ pub(super) struct Draft {
     failure: Option<Failure>,
     usage: Option<Usage>,
     usage_raw: Option<String>,
+    /// What was handed out of it.
+    told: Option<Usage>,
     /// True when output arrived after its tokens were last counted.
     uncounted: bool,
 }
@@ -123,6 +125,11 @@ impl Draft {
         self.usage = usage;
         self.usage_raw = Some(raw.into());
         self.uncounted &= !output;
+        let input = self.usage.map(|usage| Usage { output: None, reasoning: None, ..usage.plausible() });
+        if input != self.told {
+            self.told = input;
+            self.deltas.extend(input.filter(|usage| !usage.is_unknown()).map(Delta::Usage));
+        }
     }
 
     /// What the answer used. A count of the output that was made before its end says nothing of the whole.

@@ -41,6 +41,8 @@ pub enum Delta {
         /// A piece of the raw JSON.
         json: String,
     },
+    /// What the provider has reported so far; never a count of the output, which is not over.
+    Usage(Usage),
 }
 
 /// A complete answer.

@@ -58,6 +58,8 @@ fn deltas_come_as_they_arrive() {
     assert_eq!(
         deltas,
         [
+            // As far as it counts the output, which only begins, it is not told.
+            Delta::Usage(Usage { fresh: Some(5), cache_read: Some(90), ..Usage::default() }),
             Delta::Reasoning(r#"hm "é""#.to_owned()),
             Delta::CallStarted { call: 0, name: "read".to_owned() },
             Delta::CallArguments { call: 0, json: r#"{"path": "#.to_owned() },
@@ -67,6 +69,22 @@ fn deltas_come_as_they_arrive() {
     );
     assert!(decoder.is_done() && decoder.has_ended());
     assert_eq!(decoder.feed(b"data: garbage\n\n"), []);
+}
+
+#[test]
+fn a_second_message_in_one_answer_is_a_fault_of_the_server_and_no_part_of_the_first() {
+    let begins = r#"{"type":"message_start","message":{"usage":{"input_tokens":7,"output_tokens":1}}}"#;
+    let text = r#"{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"one"}}"#;
+    let stops = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}"#;
+    for events in [&[begins, text, begins, text, stops][..], &[begins, text, stops, begins, text, stops]] {
+        let failure = decode_whole(Wire::AnthropicMessages, &stream(events)).unwrap_err();
+        assert_eq!((failure.code, failure.output, failure.taken), (FailureCode::Malformed, true, true), "{failure:?}");
+        assert!(failure.message.as_str().contains("a second message"), "{failure:?}");
+        assert_eq!(failure.usage.unwrap().fresh, Some(7), "what was reported is kept");
+    }
+    // Before anything of it came, the beginning may be said again.
+    let answer = decode_whole(Wire::AnthropicMessages, &stream(&[begins, begins, text, stops])).unwrap();
+    assert_eq!((text_of(&answer).as_str(), answer.usage.unwrap().fresh), ("one", Some(7)));
 }
 
 #[test]

@@ -38,6 +38,37 @@ fn what_was_read_is_judged_against_what_could_be() {
 }
 
 #[test]
+fn what_is_lost_is_told_with_the_steps_that_the_server_counts_in() {
+    let body = |count: usize| {
+        let messages: Vec<_> = (0..count)
+            .map(|index| json!({"role": "user", "content": format!("{index} {}", "word ".repeat(900))}))
+            .collect();
+        json!({"model": "own", "messages": messages})
+    };
+    let request = |id, count, read| Recorded {
+        base_url: "http://127.0.0.1:8000/v1".into(),
+        ..recorded(id, id as i64, Wire::OpenaiChat, &body(count), Some(read))
+    };
+    let judged = |requests: &[Recorded]| {
+        let found = report(requests, &Judging::default());
+        let line = &found.conversations[0].requests[1];
+        (line.verdict.clone(), line.step, line.lost, found.total.lost_at_most)
+    };
+    let first = request(1, 3, 0);
+    let all = tokens(&first);
+    // Nothing was ever read: how much of it is the rest of a step, nobody knows.
+    assert_eq!(judged(&[first.clone(), request(2, 4, 0)]), (Verdict::Unexplained, None, all, all));
+    // A whole number of steps, and all that is left is less than one.
+    let whole = all / 128 * 128;
+    assert_eq!(judged(&[first.clone(), request(2, 4, whole)]), (Verdict::Hit, Some(128), 0, 0));
+    // One step less is within what a prediction may be off by; ten are not, and are told to the step.
+    assert_eq!(judged(&[first.clone(), request(2, 4, whole - 128)]).0, Verdict::Hit);
+    assert_eq!(judged(&[first.clone(), request(2, 4, whole - 1_280)]), (Verdict::Partial, Some(128), 1_280, 0));
+    // A figure that is no whole number of steps shows that there are none.
+    assert_eq!(judged(&[first, request(2, 4, whole - 101)]), (Verdict::Partial, Some(1), all - (whole - 101), 0));
+}
+
+#[test]
 fn an_entry_lives_five_minutes_after_its_last_use_or_an_hour_when_asked() {
     let third = || next(next(anthropic()));
     let first = recorded(1, 0, WIRE, &anthropic(), Some(0));
@@ -276,6 +307,20 @@ fn the_same_requests_are_counted_by_another_vendors_rules() {
     assert_eq!((deepseek.requests[2].usage.cache_read, deepseek.cost), (Some(inputs[1]), None));
     let error = simulate(&requests, "nobody", "m", None).unwrap_err();
     assert!(error.contains("anthropic, openai"), "{error}");
+}
+
+#[test]
+fn what_is_kept_for_an_hour_is_written_at_its_own_price_in_a_simulation() {
+    let mut body = anthropic();
+    body["system"][0]["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
+    let request = recorded(1, 0, WIRE, &body, Some(0));
+    let price = stele_provider::list_price("claude-opus-5").map(|row| row.price);
+    let usage =
+        simulate(std::slice::from_ref(&request), "anthropic", "claude-opus-5", price).unwrap().requests.remove(0).usage;
+    let header = request.segments.iter().filter(|segment| segment.zone != stele_core::Zone::History);
+    let header = header.map(|segment| segment.bytes.len() as u64).sum::<u64>() / 4;
+    assert!(usage.cache_write_1h.unwrap().abs_diff(header) <= 1, "{usage:?} for {header}");
+    assert_eq!(usage.cache_write_1h.unwrap() + usage.cache_write_5m.unwrap(), tokens(&request));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::database::connect_reader;
 use crate::lineage::{Segment, TITLE, genesis, hash_at, lineage};
 use crate::read::{RawRow, page};
 use crate::session::{self, FullRow, Head};
-use crate::{Error, Result, Store, collect};
+use crate::{Error, Result, Store, collect, search};
 
 pub use damage::{Damage, Fault};
 
@@ -287,12 +287,30 @@ impl Check<'_> {
 
     /// Lets SQLite check the pages of the database and the search index, which no hash covers.
     fn pages(&mut self) -> Result<()> {
+        let unusable = self.read(search::unusable(self.connection))?;
+        let Some(detail) = unusable else { return self.page_faults(None) };
+        // With such an index SQLite checks nothing of the whole database: its other tables are checked one by one.
+        self.faults.push(Fault { session: None, damage: Damage::Search { detail } });
+        let sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'search%'";
+        let tables = self.connection.prepare(sql).and_then(|mut statement| {
+            let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+            names.collect::<rusqlite::Result<Vec<_>>>()
+        });
+        for table in self.read(tables)? {
+            self.page_faults(Some(&table))?;
+        }
+        Ok(())
+    }
+
+    /// The damaged pages of a table, or of all.
+    fn page_faults(&mut self, table: Option<&str>) -> Result<()> {
         let path = self.store.path();
+        let of = table.map_or_else(|| PAGE_FAULTS.to_string(), |table| format!("\"{}\"", table.replace('"', "\"\"")));
         // A connection that was used before compares the index with totals that it read then.
         let mut lines = Vec::new();
         let checked = connect_reader(path, self.store.database.access).and_then(|connection| {
             let read = |error: rusqlite::Error| Error::reading(path, &error);
-            let mut statement = connection.prepare(&format!("PRAGMA quick_check({PAGE_FAULTS})")).map_err(read)?;
+            let mut statement = connection.prepare(&format!("PRAGMA quick_check({of})")).map_err(read)?;
             for line in statement.query_map([], |row| row.get::<_, String>(0)).map_err(read)? {
                 lines.push(line.map_err(read)?);
             }

@@ -1,9 +1,11 @@
 //! What the tests stand on: a folder, ids, and records as the driver makes them.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use stele_core::{
-    CallId, Event, Millis, Parent, Part, Record, SessionId, SessionStarted, Source, Stored, ToolResult, UserMessage,
+    CallId, Event, Hash, Millis, Parent, Part, Record, Seq, SessionId, SessionStarted, Source, Stored, ToolResult,
+    UserMessage,
 };
 use stele_store::{Append, Durability, Head, Start, Store, Summary, Writer};
 use tempfile::TempDir;
@@ -121,4 +123,14 @@ pub fn decoded(store: &Store, id: &SessionId) -> Vec<Record> {
         .into_iter()
         .filter_map(|stored| Record::decode(stored.seq, &stored.bytes, &mut |hash| store.blob(hash).unwrap()).unwrap())
         .collect()
+}
+
+/// Finds a user's messages, as the driver does.
+pub fn search_text(seq: Seq, bytes: &[u8], fetch: &mut dyn FnMut(&Hash) -> Option<Arc<str>>) -> Option<String> {
+    match Record::decode(seq, bytes, fetch).ok()??.event {
+        Event::UserMessage(message) => {
+            message.content.iter().map(|Part::Text { text }| text.as_str().to_owned()).next()
+        }
+        _ => None,
+    }
 }

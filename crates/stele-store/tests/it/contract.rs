@@ -3,7 +3,9 @@
 use stele_core::{Event, Hash, Micros, Seq};
 use stele_store::{Append, Durability, Filter, Partial, Summary};
 
-use crate::bed::{Bed, append, decoded, fill, fork_of, id, nth, output, records, said, start, started, summary, texts};
+use crate::bed::{
+    Bed, append, decoded, fill, fork_of, id, nth, output, records, said, search_text, start, started, summary, texts,
+};
 
 #[test]
 fn records_come_back_as_they_were_written() {
@@ -120,7 +122,7 @@ fn equal_content_is_one_blob_over_all_sessions() {
         let Event::ToolResult(result) = &decoded(&store, &id(n))[2].event else { panic!("expected a tool result") };
         assert_eq!(result.content.as_str(), text);
     }
-    bed.open().remove(&id(1)).unwrap();
+    bed.open().remove(&id(1), &search_text).unwrap();
     assert_eq!(decoded(&store, &id(2)).len(), 3);
 }
 
@@ -287,7 +289,7 @@ fn a_fork_needs_a_record_that_is_there() {
     assert_eq!(store.create(id(2), fork_of(&id(1), 3)).unwrap_err().code(), "log.fork_point");
     assert_eq!(store.create(id(2), fork_of(&id(9), 0)).unwrap_err().code(), "log.not_found");
     let mut fork = store.create(id(2), fork_of(&id(1), 2)).unwrap();
-    store.remove(&id(1)).unwrap();
+    store.remove(&id(1), &search_text).unwrap();
     let gone = fork.append(&[nth(3)], Durability::Normal, None).unwrap_err();
     assert_eq!(gone.code(), "log.fork_point");
 }
@@ -330,6 +332,6 @@ fn an_inspected_store_refuses_every_change() {
     assert_eq!(store.check_all().unwrap(), []);
     assert_eq!(store.writer(&id(1)).unwrap_err().code(), "log.read_only");
     assert_eq!(store.create(id(2), start("/work")).unwrap_err().code(), "log.read_only");
-    assert_eq!(store.remove(&id(1)).unwrap_err().code(), "log.read_only");
-    assert_eq!(store.collect(stele_store::Collect::Remove).unwrap_err().code(), "log.read_only");
+    assert_eq!(store.remove(&id(1), &search_text).unwrap_err().code(), "log.read_only");
+    assert_eq!(store.collect(stele_store::Collect::Remove, &search_text).unwrap_err().code(), "log.read_only");
 }

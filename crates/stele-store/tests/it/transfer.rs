@@ -1,27 +1,17 @@
 //! Export and import.
 
-use std::sync::Arc;
-
 use proptest::prelude::*;
-use stele_core::{Event, Hash, Part, Record, Seq, SessionId};
+use stele_core::{Event, Part, Record, SessionId};
 use stele_store::{Durability, Exported, Filter, Imported, Outcome, SessionRow, Store};
 
-use crate::bed::{Bed, append, decoded, fill, fork_of, id, output, records, said, start, started, summary, texts};
+use crate::bed::{
+    Bed, append, decoded, fill, fork_of, id, output, records, said, search_text, start, started, summary, texts,
+};
 
 fn export(store: &Store, id: &SessionId) -> Vec<u8> {
     let mut file = Vec::new();
     store.export(id, &mut file).unwrap();
     file
-}
-
-/// Finds a user's messages, as the driver does.
-fn search_text(seq: Seq, bytes: &[u8], fetch: &mut dyn FnMut(&Hash) -> Option<Arc<str>>) -> Option<String> {
-    match Record::decode(seq, bytes, fetch).ok()??.event {
-        Event::UserMessage(message) => {
-            message.content.iter().map(|Part::Text { text }| text.as_str().to_owned()).next()
-        }
-        _ => None,
-    }
 }
 
 fn import(store: &Store, file: &[u8], fresh: u64) -> Imported {
@@ -95,9 +85,9 @@ fn a_fork_is_exported_with_what_it_continues() {
     fill(&mut store.create(id(4), fork_of(&id(1), 2)).unwrap(), 1);
     assert_eq!(import(&other, &export(&store, &id(4)), 9).outcome, Outcome::Same);
     assert_eq!(other.check_all().unwrap(), []);
-    other.remove(&id(3)).unwrap();
+    other.remove(&id(3), &search_text).unwrap();
     assert_eq!(records(&other, &id(4)), records(&store, &id(4)));
-    other.remove(&id(4)).unwrap();
+    other.remove(&id(4), &search_text).unwrap();
     assert_eq!(other.check_all().unwrap(), []);
     let connection = rusqlite::Connection::open(other.path()).unwrap();
     assert_eq!(connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
@@ -154,7 +144,7 @@ fn salvage(file: &[u8]) -> (Vec<String>, Vec<Vec<u8>>, Imported) {
         .map(|blob| store.blob_bytes(&blob).unwrap().unwrap())
         .collect();
     // The damaged bytes are cited, so that a collection leaves them.
-    assert_eq!(store.collect(stele_store::Collect::DryRun).unwrap().blobs, 0);
+    assert_eq!(store.collect(stele_store::Collect::DryRun, &search_text).unwrap().blobs, 0);
     // One more append, and everything reads again.
     let lines = said_lines(&store, &id(7));
     let mut writer = store.writer(&id(7)).unwrap();

@@ -151,14 +151,8 @@ fn sums(store: &Store, since: Option<Duration>, by: SumBy, rules: Option<&str>) 
 fn explain(found: &Requests, id: Option<u64>, rules: Option<&str>, as_json: bool, style: Style) -> Result<String> {
     let rules = proxy::judging(rules)?.rules;
     let judging = Judging { rules, price: &|request| found.price(request) };
-    let Some(id) = id.or_else(|| proxy::last_miss(&found.requests, &judging)) else {
-        let message =
-            "no request of this session read less than it could have; give the number of one to see how it was judged";
-        return Err(CommandError::usage("cache.no_miss", message).hint("stele cache report ID"));
-    };
-    let Some(explanation) = stele_proxy::explain(&found.requests, id, &judging) else {
-        let message = format!("this session has no request {id}");
-        return Err(CommandError::usage("cache.no_request", message).hint("stele cache report ID  # lists them"));
-    };
-    Ok(if as_json { json::line(&explanation) } else { tables::explanation(&explanation, style).join("\n") })
+    proxy::explanation(&found.requests, id, &judging, as_json, style).ok_or_else(|| {
+        let message = format!("this session has no request {}", id.unwrap_or_default());
+        CommandError::usage("cache.no_request", message).hint("stele cache report ID  # lists them")
+    })
 }

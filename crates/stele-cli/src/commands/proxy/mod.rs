@@ -110,27 +110,40 @@ fn report(setup: &Setup, found: &Recordings, judging: &Judging<'_>, as_json: boo
 }
 
 fn explain(setup: &Setup, found: &Recordings, id: Option<u64>, judging: &Judging<'_>, as_json: bool) -> Result<u8> {
-    let Some(id) = id.or_else(|| last_miss(&found.requests, judging)) else {
-        let message =
-            "no recorded request read less than it could have; give the number of one to see how it was judged";
-        return Err(CommandError::usage("proxy.no_miss", message).hint("stele proxy report"));
-    };
-    let Some(explanation) = stele_proxy::explain(&found.requests, id, judging) else {
-        let message = format!("there is no request {id} among those that were recorded");
+    let Some(text) = explanation(&found.requests, id, judging, as_json, setup.look.stdout()) else {
+        let message = format!("there is no request {} among those that were recorded", id.unwrap_or_default());
         return Err(CommandError::usage("proxy.no_request", message).hint("stele proxy report  # lists them"));
-    };
-    let text = if as_json {
-        json::line(&explanation)
-    } else {
-        tables::explanation(&explanation, setup.look.stdout()).join("\n")
     };
     output::print(&text)?;
     Ok(0)
 }
 
+/// Why a request, or without a number the last one that missed, read what it read, as text; `None` when there is no
+/// request of this number.
+pub fn explanation(
+    requests: &[Recorded],
+    id: Option<u64>,
+    judging: &Judging<'_>,
+    as_json: bool,
+    style: Style,
+) -> Option<String> {
+    let id = match id {
+        Some(id) => id,
+        None => {
+            let report = stele_proxy::report(requests, judging);
+            let Some(id) = last_miss(&report) else {
+                let none = tables::NoMiss::of(&report);
+                return Some(if as_json { json::line(&none) } else { none.describe() });
+            };
+            id
+        }
+    };
+    let found = stele_proxy::explain(requests, id, judging)?;
+    Some(if as_json { json::line(&found) } else { tables::explanation(&found, style).join("\n") })
+}
+
 /// The last request that read less than it could have.
-pub fn last_miss(requests: &[Recorded], judging: &Judging<'_>) -> Option<u64> {
-    let report = stele_proxy::report(requests, judging);
+fn last_miss(report: &Report) -> Option<u64> {
     let lines = report.conversations.iter().flat_map(|conversation| &conversation.requests);
     lines.filter(|line| line.verdict.is_miss()).map(|line| line.id).max()
 }

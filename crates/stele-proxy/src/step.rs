@@ -1,0 +1,68 @@
+//! In which steps an endpoint counts what is read from its cache, as far as its figures show.
+
+use std::collections::{BTreeSet, HashMap};
+
+use stele_provider::CacheRules;
+
+use crate::record::Recorded;
+
+/// The largest step that several figures can show, in tokens.
+const MANY_SHOW: u64 = 1_024;
+/// The largest step that is read out of a single figure: what OpenAI documents.
+const ONE_SHOWS: u64 = 128;
+
+/// An endpoint with a model.
+type Place<'a> = (&'static str, &'a str, &'a str);
+
+/// The largest step that explains every figure of an endpoint. Servers keep prompts in blocks of a power of two, so one
+/// figure that is no multiple of it rules a step out.
+#[derive(Debug, Default)]
+pub(crate) struct Steps<'a> {
+    seen: HashMap<Place<'a>, u64>,
+}
+
+impl<'a> Steps<'a> {
+    /// What the reads of some requests show.
+    pub(crate) fn seen(requests: &[&'a Recorded]) -> Self {
+        let mut figures: HashMap<Place<'a>, BTreeSet<u64>> = HashMap::new();
+        for request in requests {
+            let read = request.usage.and_then(|usage| usage.cache_read).filter(|read| *read > 0);
+            figures.entry(place(request)).or_default().extend(read);
+        }
+        Self { seen: figures.into_iter().filter_map(|(place, figures)| Some((place, step(&figures)?))).collect() }
+    }
+
+    /// The rules of a request's endpoint, with the step that was seen where no page gives one.
+    pub(crate) fn complete(&self, rules: CacheRules, request: &Recorded) -> CacheRules {
+        let seen = || self.seen.get(&place(request)).copied();
+        CacheRules { granularity: rules.granularity.or_else(seen), ..rules }
+    }
+}
+
+fn place(request: &Recorded) -> Place<'_> {
+    (request.wire.name(), &request.base_url, &request.model)
+}
+
+fn step(figures: &BTreeSet<u64>) -> Option<u64> {
+    let shared = figures.iter().map(|figure| 1 << figure.trailing_zeros()).min()?;
+    Some(u64::min(shared, if figures.len() > 1 { MANY_SHOW } else { ONE_SHOWS }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_step_that_explains_every_figure() {
+        let check = |figures: &[u64], expect: Option<u64>| {
+            assert_eq!(step(&figures.iter().copied().collect()), expect, "{figures:?}");
+        };
+        check(&[], None);
+        check(&[1_225], Some(1));
+        check(&[1_152], Some(128));
+        check(&[2_048], Some(128));
+        check(&[2_048, 4_096], Some(1_024));
+        check(&[1_152, 3_328, 3_456], Some(128));
+        check(&[1_152, 3_344], Some(16));
+    }
+}
