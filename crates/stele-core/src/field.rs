@@ -18,7 +18,7 @@ pub enum OptionalField {
     PromptCacheKey,
     /// The wish for usage at the end of a stream (`openai-chat`).
     StreamOptions,
-    /// The wish for encrypted reasoning, beside an effort (`openai-responses`).
+    /// The wish for encrypted reasoning (`openai-responses`).
     Include,
     /// The wish that the provider keeps nothing (`openai-responses`).
     Store,
@@ -85,10 +85,21 @@ impl Config {
             OptionalField::StreamOptions => {
                 self.wire == Wire::OpenaiChat && self.dialect.as_ref().is_none_or(|dialect| dialect.stream_usage)
             }
-            OptionalField::Include => self.wire == Wire::OpenaiResponses && self.parameters.effort.is_some(),
+            // Before revision 3 it went with an effort only.
+            OptionalField::Include => {
+                self.wire == Wire::OpenaiResponses && (self.parameters.effort.is_some() || self.derive_rev >= 3)
+            }
             OptionalField::Store => self.wire == Wire::OpenaiResponses,
         };
         wanted && !self.withheld.contains(&field)
+    }
+
+    /// How long all that its requests mark is kept; absent where they mark nothing, or for two times: what is kept for an
+    /// hour stands before what is kept for five minutes.
+    #[must_use]
+    pub fn life_of_marks(&self) -> Option<CacheTtl> {
+        let one = self.sends(OptionalField::CacheControl) && !self.sends(OptionalField::CacheTtl);
+        one.then_some(CacheTtl::FiveMinutes)
     }
 
     /// Drops every optional field but these.

@@ -7,6 +7,7 @@ mod faults;
 mod flow;
 mod images;
 mod jobs;
+mod marks;
 mod ledger;
 mod never;
 mod rules;

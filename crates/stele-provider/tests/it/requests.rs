@@ -154,12 +154,12 @@ proptest! {
             // Incremental and from the start are the same.
             let mut fresh = crate::support::encoder(&config, &header, &messages[..=at]);
             if at > 0 {
-                fresh.set_previous_items(before.len());
+                fresh.set_earlier(&[before.len()]);
             }
             prop_assert_eq!(item_bytes(&fresh), now.clone());
             let (body, expect) = (fresh.body(), encoder.body());
             prop_assert_eq!((body.to_vec(), body.marks), (expect.to_vec(), expect.marks));
-            encoder.set_previous_items(now.len());
+            encoder.set_earlier(&[now.len()]);
             prop_assert_eq!(item_bytes(&encoder), now.clone());
             before = now;
         }
@@ -185,13 +185,14 @@ proptest! {
         config in any_config(),
         header in any_header(),
         messages in any_messages(),
-        previous in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        ends in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 0..3), 0..4),
     ) {
         let mut encoder = Encoder::new(&header, &config).unwrap();
         for message in &messages {
             encoder.push(message);
-            for previous in &previous {
-                encoder.set_previous_items(previous.index(encoder.items().len() + 1));
+            for ends in &ends {
+                let ends: Vec<usize> = ends.iter().map(|end| end.index(encoder.items().len() + 1)).collect();
+                encoder.set_earlier(&ends);
                 let body = encoder.body();
                 let bytes = body.to_vec();
                 let text = std::str::from_utf8(&bytes).unwrap();
@@ -203,7 +204,7 @@ proptest! {
             }
             // The ordinary course: the request before ended here.
             prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()));
-            encoder.set_previous_items(encoder.items().len());
+            encoder.set_earlier(&[encoder.items().len()]);
             prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()));
         }
     }
@@ -212,13 +213,14 @@ proptest! {
     fn marks_are_few_and_change_nothing_else(
         header in any_header(),
         messages in any_messages(),
-        previous in any::<prop::sample::Index>(),
+        ends in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
     ) {
         let marked = config(Wire::AnthropicMessages);
         let mut plain = marked.clone();
         plain.cache.marks = false;
         let mut encoder = crate::support::encoder(&marked, &header, &messages);
-        encoder.set_previous_items(previous.index(encoder.items().len() + 1));
+        let ends: Vec<usize> = ends.iter().map(|end| end.index(encoder.items().len() + 1)).collect();
+        encoder.set_earlier(&ends);
         let body = encoder.body();
         prop_assert!(body.marks.len() <= 4);
         let mut value: Value = serde_json::from_slice(&body.to_vec()).unwrap();
@@ -261,7 +263,7 @@ fn a_long_history_is_in_pieces_and_its_hashes_are_those_of_the_whole() {
             encoder.keep_digest_at(sent);
             let told: String = format!("{turn} said \"so\"\n").repeat(3_000);
             encoder.push(&user(vec![say(&told)]));
-            encoder.set_previous_items(sent);
+            encoder.set_earlier(&[sent]);
             if let Some(before) = before.replace(encoder.body().to_vec()) {
                 let kept = encoder.digest_at(sent);
                 let mut fresh = Encoder::new(&header(), &config).unwrap();
@@ -301,7 +303,7 @@ fn marks_stand_at_the_ends_of_what_is_read_again() {
     let config = config(Wire::AnthropicMessages);
     let mut encoder = encoder(&config, &header(), &session()[..1]);
     assert_eq!(marked(&encoder), ["system", "folder", "user 1.1"]);
-    encoder.set_previous_items(encoder.items().len());
+    encoder.set_earlier(&[encoder.items().len()]);
     for message in &session()[1..3] {
         encoder.push(message);
     }
@@ -317,10 +319,34 @@ fn marks_stand_at_the_ends_of_what_is_read_again() {
 fn a_step_of_many_blocks_keeps_the_mark_where_the_request_before_ended() {
     let config = config(Wire::AnthropicMessages);
     let mut encoder = encoder(&config, &header(), &session()[..1]);
-    encoder.set_previous_items(encoder.items().len());
+    encoder.set_earlier(&[encoder.items().len()]);
     encoder.push(&assistant((1..=30).map(|id| call(id, &format!("t{id}"), "bash", "{}")).collect()));
     encoder.push(&user((1..=30).map(|id| result(id, &format!("t{id}"), "bash", "x", false)).collect()));
     assert_eq!(marked(&encoder), ["system", "folder", "user 1.1", "user 3.30"]);
+}
+
+#[test]
+fn beside_the_ends_of_two_requests_the_preface_has_no_mark_and_gets_it_back() {
+    let config = config(Wire::AnthropicMessages);
+    let mut encoder = encoder(&config, &header(), &session()[..1]);
+    let answered = encoder.items().len();
+    for message in &session()[1..3] {
+        encoder.push(message);
+    }
+    let failed = encoder.items().len();
+    // Long enough that the hash of what does not change any more is kept.
+    encoder.push(&user(vec![say(&"and now? ".repeat(2_000))]));
+    for (ends, expect) in [
+        (vec![answered], vec!["system", "folder", "user 1.1", "user 4.1"]),
+        (vec![answered, failed], vec!["system", "user 1.1", "user 3.3", "user 4.1"]),
+        (vec![encoder.items().len()], vec!["system", "folder", "user 4.1"]),
+        (vec![encoder.items().len(), failed], vec!["system", "folder", "user 3.3", "user 4.1"]),
+        (vec![], vec!["system", "folder", "user 4.1"]),
+    ] {
+        encoder.set_earlier(&ends);
+        assert_eq!(marked(&encoder), expect, "{ends:?}");
+        assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()), "{ends:?}");
+    }
 }
 
 #[test]
@@ -330,7 +356,7 @@ fn thinking_takes_no_mark() {
     let answer = assistant(vec![reasoning("t", Some(thought)), call(1, "t1", "bash", "{}")]);
     let mut encoder = encoder(&config, &header(), &[user(vec![say("go")]), answer]);
     // A request that ends in the thinking itself never occurs; its mark would fall back to the block before.
-    encoder.set_previous_items(encoder.items().len() - 1);
+    encoder.set_earlier(&[encoder.items().len() - 1]);
     assert_eq!(marked(&encoder), ["system", "folder", "user 1.1", "assistant 2.2"]);
 }
 
