@@ -5,8 +5,8 @@
 //! A cut of the history takes nothing else by itself: what differs has a reason and a price of its own.
 
 use stele_core::{
-    By, Config, Epoch, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, OptionalField, Parameters,
-    Price, Record, SegmentDigest, Sent, State, Wire, Zone,
+    By, Config, Epoch, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, OptionalField, Parameters, Price,
+    Record, SegmentDigest, Sent, State, Wire, Zone,
 };
 
 use stele_provider::{Mechanism, WriteBucket};

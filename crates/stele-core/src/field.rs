@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CacheTtl, Config, Wire};
+use crate::{CacheTtl, Config, Dialect, Wire};
 
 /// A field of a request's body that changes nothing of what the model is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionalField {
-    /// Cache marks on blocks (`anthropic-messages`).
+    /// Cache marks: on blocks (`anthropic-messages`), or one at the top of the body (`openai-chat`, in some dialects).
     CacheControl,
     /// How long what a mark covers is kept, where that is longer than usual (`anthropic-messages`).
     #[serde(rename = "cache_control.ttl")]
@@ -77,8 +77,10 @@ impl Config {
     #[must_use]
     pub fn sends(&self, field: OptionalField) -> bool {
         let wanted = match field {
-            OptionalField::CacheControl => self.wire == Wire::AnthropicMessages && self.cache.marks,
-            OptionalField::CacheTtl => self.cache.ttl == CacheTtl::Hour && self.sends(OptionalField::CacheControl),
+            OptionalField::CacheControl => self.cache.marks && (self.marks_blocks() || self.marks_the_whole()),
+            OptionalField::CacheTtl => {
+                self.cache.ttl == CacheTtl::Hour && self.marks_blocks() && self.sends(OptionalField::CacheControl)
+            }
             OptionalField::PromptCacheKey => {
                 matches!(self.wire, Wire::OpenaiResponses | Wire::OpenaiChat) && self.cache.key.is_some()
             }
@@ -92,6 +94,18 @@ impl Config {
             OptionalField::Store => self.wire == Wire::OpenaiResponses,
         };
         wanted && !self.withheld.contains(&field)
+    }
+
+    /// True where cache marks stand on blocks.
+    #[must_use]
+    pub fn marks_blocks(&self) -> bool {
+        self.wire == Wire::AnthropicMessages
+    }
+
+    /// True where one mark at the top of the body stands for one on its last block.
+    fn marks_the_whole(&self) -> bool {
+        let of = |dialect: &Dialect| dialect.marked_models.iter().any(|start| self.model.starts_with(start.as_str()));
+        self.wire == Wire::OpenaiChat && self.dialect.as_ref().is_some_and(of)
     }
 
     /// How long all that its requests mark is kept; absent where they mark nothing, or for two times: what is kept for an

@@ -299,6 +299,10 @@ pub struct Dialect {
     /// Field that takes the verbosity; absent when the endpoint takes none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbosity_field: Option<String>,
+    /// Beginnings of the names of models of which only what is marked is cached: one mark at the top of the body stands for
+    /// one on the last block.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marked_models: Vec<String>,
 }
 
 impl Default for Dialect {
@@ -314,6 +318,7 @@ impl Default for Dialect {
             short_call_ids: false,
             effort_field: None,
             verbosity_field: None,
+            marked_models: Vec::new(),
         }
     }
 }

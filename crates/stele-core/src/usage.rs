@@ -54,6 +54,19 @@ impl Usage {
         }
     }
 
+    /// The same where all marks of the request asked for one life: what a server does not tell apart was written for that.
+    #[must_use]
+    pub fn written_for(self, life: Option<CacheTtl>) -> Self {
+        let more = |known: Option<u64>| sum([known, self.cache_write]);
+        match life {
+            None => self,
+            Some(CacheTtl::FiveMinutes) => {
+                Self { cache_write: None, cache_write_5m: more(self.cache_write_5m), ..self }
+            }
+            Some(CacheTtl::Hour) => Self { cache_write: None, cache_write_1h: more(self.cache_write_1h), ..self },
+        }
+    }
+
     /// True when nothing at all was reported.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
@@ -239,6 +252,19 @@ mod tests {
         let usage = Usage { fresh: Some(10), cache_read: Some(30), ..Usage::default() };
         assert_eq!(usage.hit_rate(), Some(0.75));
         assert_eq!(Usage::default().context(), None);
+    }
+
+    #[test]
+    fn what_is_not_told_apart_was_written_for_as_long_as_all_marks_say() {
+        let told = Usage { cache_write: Some(10), cache_write_5m: Some(1), ..Usage::default() };
+        let writes = |life| {
+            let usage = told.written_for(life);
+            (usage.cache_write, usage.cache_write_5m, usage.cache_write_1h)
+        };
+        assert_eq!(writes(None), (Some(10), Some(1), None));
+        assert_eq!(writes(Some(CacheTtl::FiveMinutes)), (None, Some(11), None));
+        assert_eq!(writes(Some(CacheTtl::Hour)), (None, Some(1), Some(10)));
+        assert_eq!(Usage::default().written_for(Some(CacheTtl::Hour)), Usage::default());
     }
 
     #[test]

@@ -75,7 +75,8 @@ async fn a_limit_of_cost_holds_for_every_try_of_a_request() {
         let mut driver = stage.create();
         assert_eq!(ask(&mut driver, "go").await, EndReason::Completed, "{wire}");
         let state = driver.state();
-        let (spent, next) = (state.cost().unwrap(), price.at_most(state.input_at_most(), 500, CacheTtl::FiveMinutes).unwrap());
+        let (spent, next) =
+            (state.cost().unwrap(), price.at_most(state.input_at_most(), 500, CacheTtl::FiveMinutes).unwrap());
         let mut notices = driver.subscribe();
         // Room for one request and not for two.
         let limits = TurnLimits { cost: Some(Micros(spent.0 + next.0 * 6 / 5)), ..TurnLimits::default() };

@@ -7,8 +7,9 @@ use super::{Answered, Counters, Epoch, State, Step, Turn, Waiting};
 use crate::cut::Origin;
 use crate::surface::{CallRecord, SurfaceItem, derive, derive_each};
 use crate::{
-    Account, Block, CallId, Config, Coverage, CutReason, EndReason, EpochReason, History, ItemId, JobId, JobMeta, JobStatus,
-    Message, Micros, Mode, ModelSet, Part, Producer, PromptDigest, ReadFiles, Seq, SessionStarted, ShownFiles, TodoItem, Usage,
+    Account, Block, CallId, Config, Coverage, CutReason, EndReason, EpochReason, History, ItemId, JobId, JobMeta,
+    JobStatus, Message, Micros, Mode, ModelSet, Part, Producer, PromptDigest, ReadFiles, Seq, SessionStarted,
+    ShownFiles, TodoItem, Usage,
 };
 
 impl State {

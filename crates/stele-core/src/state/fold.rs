@@ -7,8 +7,8 @@ use crate::cut::{Mark, Origin, Showing, Told};
 use crate::surface::{CallRecord, SurfaceItem};
 use crate::{
     ApprovalOutcome, Block, CallId, CutReason, Effects, EndReason, EpochOpened, EpochReason, Event, Failure,
-    FileAction, FileMeta, Header, JobMeta, JobStatus, Millis, OptionalField, PrefaceBlock, ReadMeta, Record, Segment, Seq,
-    Shown, Source, Stop, SystemBlock, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
+    FileAction, FileMeta, Header, JobMeta, JobStatus, Millis, OptionalField, PrefaceBlock, ReadMeta, Record, Segment,
+    Seq, Shown, Source, Stop, SystemBlock, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
 
 /// Endpoints whose last prompt is remembered, at most: nobody goes back and forth between more within a cache's life.
@@ -316,9 +316,8 @@ impl State {
         }
         let header_bytes = opened.segments.iter().map(|segment| segment.text.len() as u64).sum();
         let before = self.epoch.take();
-        let counts = |epoch: &Epoch| {
-            (epoch.config.wire, &epoch.config.model) == (opened.config.wire, &opened.config.model)
-        };
+        let counts =
+            |epoch: &Epoch| (epoch.config.wire, &epoch.config.model) == (opened.config.wire, &opened.config.model);
         // Another model counts in another way.
         if !before.as_ref().is_some_and(counts) {
             self.counted = None;

@@ -3,8 +3,8 @@
 use crate::limits::TurnLimits;
 use crate::repeats::Repeats;
 use crate::{
-    CallId, Config, Effects, EndReason, EpochReason, Failure, Header, Millis, Parameters, Price, PromptDigest, SegmentDigest,
-    Seq, Wire,
+    CallId, Config, Effects, EndReason, EpochReason, Failure, Header, Millis, Parameters, Price, PromptDigest,
+    SegmentDigest, Seq, Wire,
 };
 
 /// What the requests of a stretch share.

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use stele_core::limits::{LimitKind, TurnLimits};
 use stele_core::{
-    Action, AssistantMessage, Block, BodyDigest, CacheTtl, EndReason, EpochDue, EpochOpened, EpochReason, Event, Failure,
-    FailureCode, Hash, InboxQueued, Micros, OptionalField, Part, Price, PromptDigest, Purpose, RequestFailed,
+    Action, AssistantMessage, Block, BodyDigest, CacheTtl, EndReason, EpochDue, EpochOpened, EpochReason, Event,
+    Failure, FailureCode, Hash, InboxQueued, Micros, OptionalField, Part, Price, PromptDigest, Purpose, RequestFailed,
     RequestSent, Segment, Source, State, Stop, Target, Text, Usage, Zone, may_send_again, owed, partial_answer,
 };
 

@@ -243,7 +243,7 @@ impl State {
             [first, .., last] => format!("[{first},{last}]"),
             [] => return,
         };
-        draft.account(usage::known(self.usage.buckets(self.life)), raw, later.counts_output());
+        draft.account(usage::known(self.usage.buckets().written_for(self.life)), raw, later.counts_output());
     }
 }
 

@@ -1,7 +1,7 @@
 //! What each vendor reports, in disjoint buckets. A figure that was not reported stays absent.
 
 use serde::Deserialize;
-use stele_core::{CacheTtl, Usage};
+use stele_core::Usage;
 
 /// Anthropic, Messages API, 2026-11: `input_tokens` is what was neither read nor written. The counters of
 /// `message_delta` are cumulative and so is an opening report, so a later figure replaces an earlier one; the larger
@@ -36,22 +36,19 @@ impl Anthropic {
         self.output_tokens.is_some()
     }
 
-    /// Disjoint buckets. What a server does not tell apart was written for as long as `life` says, where all marks of the
-    /// request said the same.
-    pub(super) fn buckets(self, life: Option<CacheTtl>) -> Usage {
+    pub(super) fn buckets(self) -> Usage {
         let split = self.cache_creation.unwrap_or_default();
         let (five, hour) = (split.ephemeral_5m_input_tokens, split.ephemeral_1h_input_tokens);
         let parts = five.unwrap_or(0).saturating_add(hour.unwrap_or(0));
         // The split is taken only where it accounts for the whole.
         let split =
             (five.is_some() || hour.is_some()) && self.cache_creation_input_tokens.is_none_or(|all| all == parts);
-        let whole = self.cache_creation_input_tokens.filter(|_| !split);
         Usage {
             fresh: self.input_tokens,
             cache_read: self.cache_read_input_tokens,
-            cache_write: whole.filter(|_| life.is_none()),
-            cache_write_5m: five.filter(|_| split).or(whole.filter(|_| life == Some(CacheTtl::FiveMinutes))),
-            cache_write_1h: hour.filter(|_| split).or(whole.filter(|_| life == Some(CacheTtl::Hour))),
+            cache_write: if split { None } else { self.cache_creation_input_tokens },
+            cache_write_5m: five.filter(|_| split),
+            cache_write_1h: hour.filter(|_| split),
             output: self.output_tokens,
             reasoning: None,
         }
@@ -194,7 +191,7 @@ mod tests {
     use super::*;
 
     fn anthropic(json: &str) -> Usage {
-        serde_json::from_str::<Anthropic>(json).unwrap().buckets(None)
+        serde_json::from_str::<Anthropic>(json).unwrap().buckets()
     }
 
     #[test]
@@ -210,22 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_apart_has_the_life_of_the_marks() {
-        let usage: Anthropic = serde_json::from_str(r#"{"input_tokens":3,"cache_creation_input_tokens":10}"#).unwrap();
-        let writes = |life| {
-            let usage = usage.buckets(life);
-            (usage.cache_write, usage.cache_write_5m, usage.cache_write_1h)
-        };
-        assert_eq!(writes(None), (Some(10), None, None));
-        assert_eq!(writes(Some(CacheTtl::FiveMinutes)), (None, Some(10), None));
-        assert_eq!(writes(Some(CacheTtl::Hour)), (None, None, Some(10)));
-    }
-
-    #[test]
     fn later_counters_replace_earlier_ones() {
         let mut usage: Anthropic = serde_json::from_str(r#"{"input_tokens":7,"output_tokens":1}"#).unwrap();
         usage.assign(serde_json::from_str(r#"{"input_tokens":0,"output_tokens":9}"#).unwrap());
-        assert_eq!(usage.buckets(None), Usage { fresh: Some(7), output: Some(9), ..Usage::default() });
+        assert_eq!(usage.buckets(), Usage { fresh: Some(7), output: Some(9), ..Usage::default() });
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
             writer.raw("}}");
         }
     }
+    if config.sends(OptionalField::CacheControl) {
+        writer.raw(r#","cache_control":{"type":"ephemeral"}"#);
+    }
     if let Some(key) = config.cache.key.as_ref().filter(|_| config.sends(OptionalField::PromptCacheKey)) {
         writer.raw(",");
         writer.field("prompt_cache_key", key);

@@ -12,9 +12,9 @@ pub(super) fn tool_choice<'a>(header: &Header, config: &'a Config) -> Result<Opt
     let offered = |name: &String| header.tools.iter().any(|tool| tool.name == *name);
     match choice {
         ToolChoice::Auto | ToolChoice::None => Ok(Some(choice).filter(|_| !header.tools.is_empty())),
-        ToolChoice::Required if header.tools.is_empty() => Err(unsupported(
-            "tool_choice asks for a call and no tool is offered; drop it from the route's parameters",
-        )),
+        ToolChoice::Required if header.tools.is_empty() => {
+            Err(unsupported("tool_choice asks for a call and no tool is offered; drop it from the route's parameters"))
+        }
         ToolChoice::Tool(name) if !offered(name) => Err(unsupported(format!(
             "tool_choice asks for the tool {name:?}, which is not offered; name another one in the route's parameters"
         ))),
@@ -26,9 +26,7 @@ pub(super) fn tool_choice<'a>(header: &Header, config: &'a Config) -> Result<Opt
 pub(super) fn none_of<T>(config: &Config, name: &str, value: Option<&T>) -> Result<(), Failure> {
     match value {
         None => Ok(()),
-        Some(_) => {
-            Err(unsupported(format!("{} takes no {name}; drop it from the route's parameters", config.wire)))
-        }
+        Some(_) => Err(unsupported(format!("{} takes no {name}; drop it from the route's parameters", config.wire))),
     }
 }
 

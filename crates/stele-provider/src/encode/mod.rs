@@ -258,19 +258,19 @@ impl Encoder {
     /// The request, exactly as it is sent.
     #[must_use]
     pub fn body(&self) -> Body {
-        let marks = self.marks();
+        let marks = self.block_marks();
         let mut pieces = Vec::new();
         self.lay_out(0, &marks, &mut |stretch| match stretch {
             Stretch::Own(range) => self.writer.bytes.share(range, &mut pieces),
             Stretch::Fixed(text) => pieces.push(Bytes::from_static(text.as_bytes())),
         });
-        Body { pieces, marks: marks.into_iter().map(|item| item as u64).collect() }
+        Body { pieces, marks: self.marks().into_iter().map(|item| item as u64).collect() }
     }
 
     /// Hash and length of [`Encoder::body`], in time linear in what was added since the request before.
     #[must_use]
     pub fn body_digest(&self) -> BodyDigest {
-        let marks = self.marks();
+        let marks = self.block_marks();
         let mut hasher = self.rolled.hasher.clone();
         self.lay_out(self.rolled.at, &marks, &mut |stretch| match stretch {
             Stretch::Own(range) => self.writer.bytes.hash(range, &mut hasher),
@@ -282,9 +282,17 @@ impl Encoder {
         BodyDigest { hash: Hash::from(&hasher), len: len as u64 }
     }
 
-    /// Indices of the items that carry a cache mark.
+    /// Indices of the items that carry a cache mark, or for which one at the top of the body stands.
     #[must_use]
     pub fn marks(&self) -> Vec<usize> {
+        if !self.marked() && self.config.sends(OptionalField::CacheControl) {
+            return self.writer.items.len().checked_sub(1).into_iter().collect();
+        }
+        self.block_marks()
+    }
+
+    /// Indices of the items that carry a cache mark.
+    fn block_marks(&self) -> Vec<usize> {
         if !self.marked() {
             return Vec::new();
         }
@@ -331,9 +339,9 @@ impl Encoder {
         }
     }
 
-    /// True when this wire has marks, the route wants them and the endpoint takes them.
+    /// True when this wire has marks on blocks, the route wants them and the endpoint takes them.
     fn marked(&self) -> bool {
-        self.config.sends(OptionalField::CacheControl)
+        self.config.marks_blocks() && self.config.sends(OptionalField::CacheControl)
     }
 
     /// End of the system (of the tools when there is none), which covers what stands before it, and end of the preface.

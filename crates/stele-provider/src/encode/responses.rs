@@ -4,7 +4,9 @@
 //! something stored, and one that cannot be found there is refused.
 
 use serde::Deserialize;
-use stele_core::{AssistantBlock, Config, Failure, Header, Image, Message, OptionalField, Text, ToolChoice, UserBlock, Zone};
+use stele_core::{
+    AssistantBlock, Config, Failure, Header, Image, Message, OptionalField, Text, ToolChoice, UserBlock, Zone,
+};
 
 use super::anthropic::number;
 use super::writer::{Writer, arguments, data_url, object, without};

@@ -102,9 +102,10 @@ fn usage_ends_up_in_disjoint_buckets() {
     let anthropic =
         format!(r#"{{"content":[{{"type":"text","text":"x"}}],"stop_reason":"end_turn","usage":{}}}"#, report(0));
     let usage = decode_whole(Wire::AnthropicMessages, &anthropic).unwrap().usage.unwrap();
+    // All marks that were sent asked for five minutes, so that is what it was written for.
     let expect = Usage {
         fresh: Some(7),
-        cache_write: Some(1200),
+        cache_write_5m: Some(1200),
         cache_read: Some(30000),
         output: Some(400),
         ..Usage::default()

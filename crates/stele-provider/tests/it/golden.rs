@@ -88,6 +88,7 @@ fn openai_chat_in_a_dialect() {
         short_call_ids: true,
         effort_field: Some("reasoning_effort".to_owned()),
         verbosity_field: None,
+        marked_models: Vec::new(),
     });
     config.parameters.effort = Some("medium".to_owned());
     let mut messages = session();

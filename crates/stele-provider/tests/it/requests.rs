@@ -1,9 +1,10 @@
 //! Properties of requests, whatever was said in them.
 
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stele_core::{
-    AssistantBlock, CacheTtl, Config, Dialect, Hash, Hasher, Header, Message, PromptOrder, UserBlock, Wire, Zone,
+    AssistantBlock, CacheTtl, Config, Dialect, FailureCode, Hash, Hasher, Header, Message, Parameters, PromptOrder,
+    ToolChoice, UserBlock, Wire, Zone,
 };
 use stele_provider::Encoder;
 
@@ -414,4 +415,86 @@ fn a_field_that_is_withheld_is_left_out_and_nothing_else_changes() {
         assert_eq!(without.body_digest().len, expected.len() as u64);
         assert_eq!(with.prompt_digest(0), without.prompt_digest(0), "{wire} {field:?}");
     }
+}
+
+#[test]
+fn a_parameter_goes_where_its_wire_has_it_or_is_refused_by_name() {
+    let body = |wire: Wire, parameters: Parameters, tools: bool| {
+        let parameters = Parameters { max_output_tokens: Some(9), ..parameters };
+        let mut config = Config { parameters, ..config(wire) };
+        if wire == Wire::OpenaiChat {
+            config.dialect = Some(Dialect { verbosity_field: Some("verbosity".into()), ..Dialect::default() });
+        }
+        let header = if tools { header() } else { Header::default() };
+        Encoder::new(&header, &config).map(|encoder| encoder.body().to_vec())
+    };
+    let stop = || Parameters { stop: Some(vec!["END".into(), "\n\n".into()]), ..Parameters::default() };
+    let verbose = || Parameters { verbosity: Some("low".into()), ..Parameters::default() };
+    let choice = |choice| Parameters { tool_choice: Some(choice), ..Parameters::default() };
+    let named = || choice(ToolChoice::Tool("read".into()));
+    let has = |wire, parameters: Parameters, pointer: &str, expect: Value| {
+        let body: Value = serde_json::from_slice(&body(wire, parameters, true).unwrap()).unwrap();
+        assert_eq!(body.pointer(pointer), Some(&expect), "{wire}");
+    };
+    let refused = |wire, parameters: Parameters, tools, word: &str| {
+        let failure = body(wire, parameters, tools).unwrap_err();
+        assert_eq!(failure.code, FailureCode::Unsupported, "{wire}");
+        assert!(failure.message.as_str().contains(word), "{wire}: {}", failure.message.as_str());
+    };
+    has(Wire::AnthropicMessages, stop(), "/stop_sequences", json!(["END", "\n\n"]));
+    has(Wire::OpenaiChat, stop(), "/stop", json!(["END", "\n\n"]));
+    has(Wire::Gemini, stop(), "/generationConfig/stopSequences", json!(["END", "\n\n"]));
+    refused(Wire::OpenaiResponses, stop(), true, "stop");
+
+    has(Wire::OpenaiResponses, verbose(), "/text/verbosity", json!("low"));
+    has(Wire::OpenaiChat, verbose(), "/verbosity", json!("low"));
+    refused(Wire::AnthropicMessages, verbose(), true, "verbosity");
+    refused(Wire::Gemini, verbose(), true, "verbosity");
+
+    has(Wire::AnthropicMessages, choice(ToolChoice::Required), "/tool_choice", json!({"type": "any"}));
+    has(Wire::AnthropicMessages, named(), "/tool_choice", json!({"type": "tool", "name": "read"}));
+    has(Wire::OpenaiResponses, choice(ToolChoice::Required), "/tool_choice", json!("required"));
+    has(Wire::OpenaiResponses, named(), "/tool_choice", json!({"type": "function", "name": "read"}));
+    has(Wire::OpenaiChat, choice(ToolChoice::None), "/tool_choice", json!("none"));
+    has(Wire::OpenaiChat, named(), "/tool_choice", json!({"type": "function", "function": {"name": "read"}}));
+    let calling = "/toolConfig/functionCallingConfig";
+    has(Wire::Gemini, choice(ToolChoice::Auto), calling, json!({"mode": "AUTO"}));
+    has(Wire::Gemini, named(), calling, json!({"mode": "ANY", "allowedFunctionNames": ["read"]}));
+    let thinking = Parameters { effort: Some("high".into()), ..choice(ToolChoice::Required) };
+    refused(Wire::AnthropicMessages, thinking, true, "effort");
+    for wire in Wire::ALL {
+        refused(wire, choice(ToolChoice::Tool("fly".into())), true, "fly");
+        refused(wire, choice(ToolChoice::Required), false, "no tool");
+        // Without tools there is nothing to choose.
+        let plain = body(wire, Parameters::default(), false).unwrap();
+        assert_eq!(body(wire, choice(ToolChoice::None), false).unwrap(), plain, "{wire}");
+    }
+}
+
+#[test]
+fn one_mark_at_the_top_stands_for_the_last_block() {
+    let mut config = config(Wire::OpenaiChat);
+    config.model = "anthropic/claude".into();
+    let plain = encoder(&config, &header(), &session()[..3]);
+    config.dialect = Some(Dialect { marked_models: vec!["anthropic/".into()], ..Dialect::default() });
+    let marked = encoder(&config, &header(), &session()[..3]);
+    assert_eq!(marked.marks(), [marked.items().len() - 1]);
+    let body = marked.body();
+    assert_eq!(body.marks, [marked.items().len() as u64 - 1]);
+    assert_eq!(marked.body_digest().hash, Hash::of(&body.to_vec()));
+    let mut value: Value = serde_json::from_slice(&body.to_vec()).unwrap();
+    assert_eq!(value.as_object_mut().unwrap().remove("cache_control"), Some(json!({"type": "ephemeral"})));
+    assert_eq!(value, serde_json::from_slice::<Value>(&plain.body().to_vec()).unwrap(), "nothing else changes");
+    assert_eq!(marked.prompt_digest(0), plain.prompt_digest(0));
+}
+
+#[test]
+fn encrypted_reasoning_is_asked_for_whatever_the_effort_is() {
+    let include = |derive_rev: u32, effort: Option<&str>| {
+        let mut config = Config { derive_rev, ..config(Wire::OpenaiResponses) };
+        config.parameters.effort = effort.map(str::to_owned);
+        String::from_utf8(encoder(&config, &header(), &[]).body().to_vec()).unwrap().contains("encrypted_content")
+    };
+    assert!(include(3, None) && include(3, Some("low")) && include(2, Some("low")));
+    assert!(!include(2, None), "as older sessions sent it");
 }
