@@ -219,6 +219,10 @@ impl State {
 
     fn follow_surface(&mut self) {
         self.surface_bytes = self.surface.iter().map(|item| own_bytes(item) + self.argument_bytes(item)).sum();
+        // What comes back later counts as new.
+        if let Some(counted) = &mut self.counted {
+            counted.surface_bytes = counted.surface_bytes.min(self.surface_bytes);
+        }
         self.shown_files = Arc::new(ShownFiles::new());
         self.read_files = Arc::new(ReadFiles::new());
         self.cwd = None;
@@ -245,7 +249,11 @@ fn own_bytes(item: &SurfaceItem) -> u64 {
         SurfaceItem::Assistant { content, .. } => content
             .iter()
             .map(|block| match block {
-                Block::Text { text, .. } | Block::Reasoning { text, .. } => text.len() as u64,
+                Block::Text { text, .. } => text.len() as u64,
+                // Its text may have been left out, and is counted as input all the same.
+                Block::Reasoning { text, native } => {
+                    text.len().max(native.as_ref().map_or(0, |native| native.len())) as u64
+                }
                 Block::Call { .. } => 0,
             })
             .sum(),

@@ -61,10 +61,10 @@ pub use owed::{Action, close, may_send_again, owed, partial_answer, resume};
 pub use record::{Record, RecordBytes, Stored};
 pub use request::{
     CacheMarks, CacheTtl, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock,
-    SystemRole, ToolSchema, Wire, Zone,
+    SystemRole, ToolChoice, ToolSchema, Wire, Zone,
 };
 pub use reuse::Reuse;
-pub use state::{CallStage, Counters, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting, assemble};
+pub use state::{Answered, CallStage, Counters, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting, assemble};
 pub use surface::{
     ANSWER_EMPTY, ANSWER_MISSING, CallRecord, RESULT_EMPTY, RESULT_MISSING, SurfaceItem, USER_MISSING, derive,
     derive_rev,

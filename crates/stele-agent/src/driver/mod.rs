@@ -12,7 +12,7 @@ mod whereabouts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use stele_core::{SessionId, State};
 use stele_guard::Workspace;
@@ -56,6 +56,8 @@ pub struct Driver {
     pub(crate) compared: Option<u32>,
     /// What differs from what would be composed now, since the session was opened.
     pub(crate) drift: Option<Drift>,
+    /// What was said of the ledger last.
+    pub(crate) warned: Mutex<Option<stele_provider::LedgerError>>,
     in_flight: BTreeMap<String, InFlight>,
     updates: (mpsc::UnboundedSender<Update>, mpsc::UnboundedReceiver<Update>),
     pub(crate) notices: broadcast::Sender<Notice>,
@@ -96,6 +98,7 @@ impl Driver {
             earlier: None,
             compared: None,
             drift: None,
+            warned: Mutex::default(),
             in_flight: BTreeMap::new(),
             updates: mpsc::unbounded_channel(),
             notices: crate::open::notices(),

@@ -207,6 +207,9 @@ fn routes(setup: &Setup, findings: &mut Vec<Finding>) -> Vec<Route> {
             return Vec::new();
         }
     };
+    for remark in routes.iter().flat_map(|route| [route.ignored(), route.missing_price()]).flatten() {
+        add(findings, "route", Health::Note, remark);
+    }
     for route in &routes {
         let place = format!("{}: {} at {}", route.name, route.model, route.base_url);
         if let Some(Err(problem)) = loopback(&route.base_url).map(|place| connects(&place)) {

@@ -86,8 +86,11 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
         let tools = setup.tools(ask);
         let agent = setup.agent(routes, approvals, tools.clone())?;
         let which = Which::from_flags(&args.session, agent.store(), &setup.folder, Asker::Run)?;
+        let mut skipped = setup.config.skipped.clone();
         if which == Which::New || args.session.model.is_some() {
-            setup.has_key(setup::choose(agent.routes(), args.session.model.as_deref())?.0)?;
+            let route = setup::choose(agent.routes(), args.session.model.as_deref())?.0;
+            setup.has_key(route)?;
+            skipped.extend(route.ignored());
         }
         let plan = Plan {
             which,
@@ -98,7 +101,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
             limits: limits(&args.session.limits, setup.config.turn_limits),
             schema,
             warn_above: setup.config.warn_above,
-            skipped: setup.config.skipped.clone(),
+            skipped,
         };
         let view = view(&setup, &args.output, tools, plan.schema.is_some());
         let mut front = Front { view, person, signals: Signals::new()? };

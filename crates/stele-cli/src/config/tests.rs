@@ -99,7 +99,7 @@ base_url = "http://127.0.0.1:1/v1"
 model = "n"
 key_env = "WORK_KEY"
 headers = { x-team = "tools" }
-parameters = { max_output_tokens = 16000, effort = "high" }
+parameters = { max_output_tokens = 16000, effort = "high", stop = ["END"], tool_choice = { tool = "read" }, verbosity = "low" }
 cache = { marks = "off" }
 images = true
 
@@ -197,6 +197,11 @@ fn an_unknown_key_names_the_nearest_one_and_its_line() {
         "config.unknown_key: /c.toml:2: `routes.work.base-url` is no setting; did you mean `routes.work.base_url`?",
     );
     refused(
+        &user("[routes.work]\nparameters = { tool_choice = { tol = \"x\" } }\n"),
+        "config.unknown_key: /c.toml:2: `routes.work.parameters.tool_choice.tol` is no setting; did you mean \
+         `routes.work.parameters.tool_choice.tool`?",
+    );
+    refused(
         &user("[routes.work]\nparameters = { efort = \"x\" }\n"),
         "config.unknown_key: /c.toml:2: `routes.work.parameters.efort` is no setting; did you mean \
          `routes.work.parameters.effort`?",
@@ -218,6 +223,15 @@ fn a_wrong_value_says_what_its_key_takes() {
         "config.value: /c.toml:1: `mode` is an unknown mode \"fast\"; the modes are ask, edit and full",
     );
     refused(&user("model = \" \""), "config.value: /c.toml:1: `model` is empty; leave it out");
+    refused(
+        &user("[prices.\"m\"]\ninput = 1.5\noutput = 2\n"),
+        "config.value: /c.toml:2: `prices.\"m\"` takes a whole number, not below zero, found floating point `1.5`, in \
+         millionths of a dollar for a million tokens",
+    );
+    refused(
+        &user("[routes.work]\nmodel = 3\n"),
+        "config.value: /c.toml:2: `routes.work` takes a text, found integer `3`",
+    );
     refused(&user("limits = 3"), "config.value: /c.toml:1: `limits` takes a table, found integer");
     refused(
         &user("[limits]\nsteps = -1"),

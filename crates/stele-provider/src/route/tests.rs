@@ -125,6 +125,34 @@ fn the_users_own_price_wins_over_the_list() {
 }
 
 #[test]
+fn what_does_nothing_and_what_no_page_says_is_told() {
+    let text = |route: &Route| (route.ignored(), route.missing_price());
+    let hour = CacheTtl::Hour;
+    let route = |wire, model: &str, ttl| Route { ttl, ..Route::new("r", wire, "http://h", model) };
+    assert_eq!(text(&route(Wire::AnthropicMessages, "claude-opus-5-5", Some(hour))), (None, None));
+    let (ignored, _) = text(&Route { marks: Marks::Off, ..route(Wire::AnthropicMessages, "m", Some(hour)) });
+    assert!(ignored.unwrap().contains("marks are off"));
+    for wire in [Wire::OpenaiResponses, Wire::OpenaiChat, Wire::Gemini] {
+        assert!(text(&route(wire, "m", Some(hour))).0.unwrap().contains(wire.name()), "{wire}");
+        assert_eq!(text(&route(wire, "m", Some(CacheTtl::FiveMinutes))), (None, None), "{wire}");
+    }
+    let unread = route(Wire::AnthropicMessages, "claude-haiku-5-5", None);
+    assert!(text(&unread).1.unwrap().contains(r#"[prices."claude-haiku-5-5"]"#));
+    let own = Some(Price { input: Some(1), output: Some(1), ..Price::default() });
+    assert_eq!(text(&Route { own_price: own, ..unread }), (None, None));
+}
+
+#[test]
+fn claude_through_openrouter_is_marked_and_nothing_else_there_is() {
+    let fields = |model: &str| {
+        let route = Route::new("r", Wire::OpenaiChat, "https://openrouter.ai/api/v1", model);
+        route.config(&session(), &Ledger::default()).optional_fields()
+    };
+    assert!(fields("anthropic/claude-opus-5-5").contains(&OptionalField::CacheControl));
+    assert!(!fields("openai/gpt-6.2-sol").contains(&OptionalField::CacheControl));
+}
+
+#[test]
 fn a_missing_key_is_named_and_a_found_one_hidden() {
     let route = &list(&[("OPENAI_API_KEY", "sk-1")], "").unwrap()[0];
     let config = route.config(&session(), &Ledger::default());
