@@ -3,10 +3,10 @@
 use serde::Serialize;
 use stele_core::{Micros, Price, Usage, Zone};
 
-use crate::change::{self, Change};
+use crate::departure::Departure;
 use crate::emulate::{Asked, Cache, Read, invalidating};
 use crate::lineage::{Kind, Lineage, Place, Reference};
-use crate::prompt::Context;
+use crate::prompt::{Context, Segment};
 use crate::record::{Recorded, scale};
 use crate::step::Steps;
 use stele_provider::{CacheRules, Mechanism, WriteBucket, cache_rules, cache_rules_named};
@@ -114,9 +114,8 @@ pub(crate) struct Judged {
     /// Absent where the prompt is not all there.
     pub(crate) predicted: Option<u64>,
     pub(crate) verdict: Verdict,
-    /// The segment at which it leaves the request that it extends.
-    pub(crate) leaves_at: Option<usize>,
-    pub(crate) change: Option<Change>,
+    /// Where it leaves the request that it extends.
+    pub(crate) leaves: Option<Departure>,
     /// Tokens that an unbroken prefix would have read and this request did not.
     pub(crate) lost: u64,
     /// Of `lost`, what may be no loss: nothing tells in which steps this endpoint counts.
@@ -165,22 +164,15 @@ fn one(
         .map_or(0, |(_, earlier)| if outlived(&rules, earlier, request) { 0 } else { cacheable(&rules, earlier) });
     let reported = request.usage.and_then(|usage| usage.cache_read);
     let missing = unbroken.saturating_sub(reported.unwrap_or(read.tokens));
-    let leaves_at = earlier.and_then(|(reference, earlier)| leaves_at(&reference, earlier, request, &rules));
-    let change = earlier
-        .zip(leaves_at)
-        .and_then(|((reference, earlier), _)| change::classify(earlier, request, reference.segments));
-    let broken = leaves_at.filter(|_| missing > rules.tolerance(unbroken));
+    let is_missing = missing > rules.tolerance(unbroken);
+    let leaves = earlier.and_then(|(reference, earlier)| leaves(&reference, earlier, request, &rules, is_missing));
+    let broken = leaves.as_ref().filter(|_| is_missing);
     let predicted = whole.then_some(read.tokens);
     let shared_tokens = earlier.map_or(0, |(reference, earlier)| earlier.tokens(reference.bytes));
     let near = |predicted: u64, reported: u64| reported + rules.tolerance(predicted) >= predicted;
     let verdict = match (predicted, reported) {
         _ if request.cut.is_some() => Verdict::Cut { reason: request.cut.clone().unwrap_or_default() },
-        _ if broken.is_some() => {
-            let segment = earlier
-                .zip(broken)
-                .and_then(|((_, earlier), at)| change::subject(change.as_ref(), earlier, request, at));
-            Verdict::Broken { segment: segment.map_or_else(String::new, |segment| segment.label.clone()) }
-        }
+        _ if let Some(broken) = broken => Verdict::Broken { segment: broken.segment.clone() },
         (_, Some(reported)) if reported > 0 && near(predicted.unwrap_or(0), reported) => Verdict::Hit,
         _ if earlier.is_none() && whole => Verdict::First,
         (_, None) => Verdict::NotReported,
@@ -207,20 +199,33 @@ fn one(
     } else {
         price.and_then(|price| extra_cost(&rules, &price, request.usage, lost))
     };
-    Judged { place, rules, predicted, verdict, leaves_at, change, lost, lost_at_most, lost_cost, cost }
+    Judged { place, rules, predicted, verdict, leaves, lost, lost_at_most, lost_cost, cost }
 }
 
-/// The segment at which a request leaves the one it extends: where the prompts part, or where a parameter makes what is
-/// cached of the messages useless.
-fn leaves_at(reference: &Reference, earlier: &Recorded, request: &Recorded, rules: &CacheRules) -> Option<usize> {
+/// Where a request leaves the one it extends: where the prompts part, or where a parameter makes what is cached of them
+/// useless.
+fn leaves(
+    reference: &Reference,
+    earlier: &Recorded,
+    request: &Recorded,
+    rules: &CacheRules,
+    is_missing: bool,
+) -> Option<Departure> {
     if reference.broken {
-        return Some(reference.segments);
+        return Departure::at(earlier, request, reference.segments);
     }
-    let keyed = rules.mechanism == Mechanism::Marks && reference.same_conversation;
-    if !keyed || invalidating(earlier) == invalidating(request) {
+    if !reference.same_conversation {
         return None;
     }
-    request.segments.iter().position(|segment| matches!(segment.zone, Zone::Preface | Zone::History))
+    if rules.mechanism != Mechanism::Marks {
+        // No page says which parameters count; one that differs where all the rest is equal does, if something is missing.
+        return Departure::by_parameter(earlier, request, None).filter(|_| is_missing);
+    }
+    if invalidating(earlier) == invalidating(request) {
+        return None;
+    }
+    let first = |segment: &Segment| matches!(segment.zone, Zone::Preface | Zone::History);
+    Departure::by_parameter(earlier, request, request.segments.iter().position(first))
 }
 
 fn outlived(rules: &CacheRules, earlier: &Recorded, request: &Recorded) -> bool {

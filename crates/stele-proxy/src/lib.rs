@@ -12,6 +12,7 @@
 
 mod body;
 mod change;
+mod departure;
 mod emulate;
 mod endpoint;
 mod error;
@@ -28,8 +29,10 @@ mod simulate;
 mod step;
 mod store;
 mod target;
+mod unit;
 mod upstream;
 mod usage;
+mod volatile;
 
 pub use change::Change;
 pub use endpoint::miss_reason;

@@ -97,6 +97,12 @@ impl Recorded {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
 
+    /// Whether another request can read what this one leaves in a cache, and could be compared with it byte by byte.
+    #[must_use]
+    pub(crate) fn shares_cache(&self, other: &Self) -> bool {
+        self.wire == other.wire && self.base_url == other.base_url && self.model == other.model
+    }
+
     /// When its prompt can be read from the cache: with the first byte of the answer, and not before.
     #[must_use]
     pub(crate) fn readable_at(&self) -> Millis {

@@ -315,7 +315,7 @@ fn what_is_kept_for_an_hour_is_written_at_its_own_price_in_a_simulation() {
     body["system"][0]["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
     let request = recorded(1, 0, WIRE, &body, Some(0));
     let price = stele_provider::list_price("claude-opus-5").map(|row| row.price);
-    let usage = simulate(&[request.clone()], "anthropic", "claude-opus-5", price).unwrap().requests.remove(0).usage;
+    let usage = simulate(std::slice::from_ref(&request), "anthropic", "claude-opus-5", price).unwrap().requests.remove(0).usage;
     let header = request.segments.iter().filter(|segment| segment.zone != stele_core::Zone::History);
     let header = header.map(|segment| segment.bytes.len() as u64).sum::<u64>() / 4;
     assert!(usage.cache_write_1h.unwrap().abs_diff(header) <= 1, "{usage:?} for {header}");
