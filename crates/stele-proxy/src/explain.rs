@@ -6,7 +6,7 @@ use stele_core::{Micros, Zone};
 use crate::change::Change;
 use crate::departure::Departure;
 use crate::emulate::common_prefix;
-use crate::judge::{Judging, Verdict, in_order, judge};
+use crate::judge::{Bound, Judging, Verdict, in_order, judge};
 use crate::record::Recorded;
 
 /// Bytes that are shown before a break, and after it.
@@ -38,6 +38,9 @@ pub struct Explanation {
     pub miss_reason: Option<String>,
     /// Tokens that should have been read.
     pub predicted: Option<u64>,
+    /// Why that is less than the two share; absent where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
     /// Tokens that were.
     pub reported: Option<u64>,
     /// Tokens in which the endpoint counts what is read; absent when nothing tells.
@@ -110,6 +113,7 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
         change,
         miss_reason: request.miss_reason.clone(),
         predicted: judged.predicted,
+        bound: judged.bound,
         reported: request.usage.and_then(|usage| usage.cache_read),
         step: judged.rules.granularity,
         lost: judged.lost,

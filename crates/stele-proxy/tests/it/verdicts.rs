@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use stele_core::{Micros, Usage, Wire};
-use stele_proxy::{Change, Judging, Recorded, Verdict, explain, list_price, report, simulate};
+use stele_core::{EpochCost, EpochReason, Micros, Usage, Wire};
+use stele_proxy::{Bound, Change, Cut, Judging, Recorded, Verdict, explain, list_price, report, simulate};
 
 use crate::breaks::{anthropic, next, recorded};
 
@@ -186,9 +186,14 @@ fn a_request_that_was_sent_too_early_reads_nothing() {
 fn a_declared_cut_is_no_break() {
     let mut after = next(anthropic());
     after["system"][0]["text"] = json!("Another one. ".repeat(300));
-    let second = Recorded { cut: Some("system_changed".into()), ..recorded(2, 5, WIRE, &after, Some(0)) };
-    let cut = Verdict::Cut { reason: "system_changed".into() };
-    verdicts(&[recorded(1, 0, WIRE, &anthropic(), Some(0)), second], &[Verdict::First, cut]);
+    let reason = EpochReason::SystemChanged { sections: vec!["persona".into()] };
+    let cut = Cut { reason, cost: Some(EpochCost { tokens: 1_900, money: Some(Micros(7)) }) };
+    let second = Recorded { cut: Some(cut.clone()), ..recorded(2, 5, WIRE, &after, Some(0)) };
+    let requests = [recorded(1, 0, WIRE, &anthropic(), Some(0)), second];
+    verdicts(&requests, &[Verdict::First, Verdict::Cut(cut)]);
+    // The tools are shared, and are more than the minimum; but no mark ends there.
+    let found = explain(&requests, 2, &Judging::default()).unwrap();
+    assert_eq!((found.predicted, found.bound), (Some(0), Some(Bound::BelowMinimum)));
 }
 
 #[test]
@@ -315,7 +320,8 @@ fn what_is_kept_for_an_hour_is_written_at_its_own_price_in_a_simulation() {
     body["system"][0]["cache_control"] = json!({"type": "ephemeral", "ttl": "1h"});
     let request = recorded(1, 0, WIRE, &body, Some(0));
     let price = stele_provider::list_price("claude-opus-5").map(|row| row.price);
-    let usage = simulate(std::slice::from_ref(&request), "anthropic", "claude-opus-5", price).unwrap().requests.remove(0).usage;
+    let usage =
+        simulate(std::slice::from_ref(&request), "anthropic", "claude-opus-5", price).unwrap().requests.remove(0).usage;
     let header = request.segments.iter().filter(|segment| segment.zone != stele_core::Zone::History);
     let header = header.map(|segment| segment.bytes.len() as u64).sum::<u64>() / 4;
     assert!(usage.cache_write_1h.unwrap().abs_diff(header) <= 1, "{usage:?} for {header}");
