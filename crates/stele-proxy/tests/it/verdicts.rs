@@ -341,6 +341,11 @@ fn requests_without_marks_get_the_best_ones_in_a_simulation() {
         [recorded(1, 0, Wire::OpenaiChat, &body(1), Some(0)), recorded(2, 9, Wire::OpenaiChat, &body(3), Some(0))];
     let found = simulate(&requests, "anthropic", "claude-opus-5", None).unwrap();
     assert_eq!(found.requests[1].usage.cache_read, Some(tokens(&requests[0])));
+    // Nor are they missed where a step adds more than a mark looks back over.
+    let requests =
+        [recorded(1, 0, Wire::OpenaiChat, &body(1), Some(0)), recorded(2, 9, Wire::OpenaiChat, &body(61), Some(0))];
+    let found = simulate(&requests, "anthropic", "claude-opus-5", None).unwrap();
+    assert_eq!(found.requests[1].usage.cache_read, Some(tokens(&requests[0])));
 }
 
 /// A request whose history is a walk through a few messages, perhaps with another header.
