@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 use stele_core::{Usage, Wire};
 
-use crate::{catalogue, http};
+use crate::{catalogue, http, vendors};
 
 /// What of earlier prompts can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,17 +97,23 @@ impl Row {
     }
 }
 
-/// The rules that a vendor of this name has for a model.
+/// The rules by which a request to a vendor of this name is judged: its own, else those of its wire.
 #[must_use]
 pub fn cache_rules_named(name: &str, model: &str) -> Option<CacheRules> {
-    ROWS.iter().find(|row| row.name == name && row.is_for(model)).map(|row| rules(row, model))
+    let own = ROWS.iter().find(|row| row.name == name && row.is_for(model)).map(|row| rules(row, model));
+    let vendor = || vendors().iter().find(|vendor| vendor.name == name);
+    own.or_else(|| vendor().map(|vendor| cache_rules(vendor.wire, &vendor.base_url, model)))
 }
 
-/// The names that [`cache_rules_named`] knows.
+/// The names that [`cache_rules_named`] knows: those that have rules of their own first.
 #[must_use]
 pub fn cache_rule_names() -> Vec<&'static str> {
-    let mut names: Vec<&str> = ROWS.iter().map(|row| row.name.as_str()).collect();
-    names.dedup();
+    let mut names: Vec<&str> = Vec::new();
+    for name in ROWS.iter().map(|row| &row.name).chain(vendors().iter().map(|vendor| &vendor.name)) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
     names
 }
 
@@ -205,6 +211,13 @@ mod tests {
             assert_eq!(cache_rules_named(&row.name, "m").unwrap().name, row.name);
         }
         assert_eq!(cache_rules_named("nobody", "m"), None);
+        // A vendor of whose cache nothing is known is judged as its endpoint is.
+        let names = cache_rule_names();
+        for vendor in vendors() {
+            assert_eq!(names.iter().filter(|name| **name == vendor.name).count(), 1, "{}", vendor.name);
+            let rules = cache_rules_named(&vendor.name, "m").unwrap();
+            assert_eq!(rules, cache_rules(vendor.wire, &vendor.base_url, "m"), "{}", vendor.name);
+        }
         assert!(cache_rule_names().contains(&"deepseek"));
     }
 

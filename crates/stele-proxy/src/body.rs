@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -17,6 +17,7 @@ use crate::recorder::Exchange;
 pub(crate) struct RequestBody {
     inner: Incoming,
     exchange: Option<Arc<Exchange>>,
+    client_left: Arc<AtomicBool>,
 }
 
 impl RequestBody {
@@ -26,7 +27,12 @@ impl RequestBody {
         {
             exchange.body_whole();
         }
-        Self { inner, exchange }
+        Self { inner, exchange, client_left: Arc::default() }
+    }
+
+    /// True once the client has broken off in the middle of it.
+    pub(crate) fn client_left(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.client_left)
     }
 
     /// Reads what is left of it.
@@ -41,6 +47,9 @@ impl Body for RequestBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if let Poll::Ready(Some(Err(_))) = &polled {
+            self.client_left.store(true, Ordering::Relaxed);
+        }
         if let Some(exchange) = &self.exchange {
             if let Poll::Ready(Some(Ok(frame))) = &polled
                 && let Some(bytes) = frame.data_ref()

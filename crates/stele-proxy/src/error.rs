@@ -35,7 +35,7 @@ pub enum Error {
     Tls(String),
     /// What is stored is not what was written.
     #[error(
-        "proxy.corrupt: {path:?} is damaged: {cause}; it was left as it is: move it away, or give another folder, to go on recording"
+        "proxy.corrupt: {path:?} is damaged: {cause}; it was left as it is: move it away to go on recording, or set STELE_HOME to another folder"
     )]
     Corrupt {
         /// The database.

@@ -3,9 +3,10 @@
 use serde::Serialize;
 use stele_core::{Micros, Zone};
 
-use crate::change::{self, Change};
+use crate::change::Change;
+use crate::departure::Departure;
 use crate::emulate::common_prefix;
-use crate::judge::{Judging, Verdict, in_order, judge};
+use crate::judge::{Bound, Judging, Verdict, in_order, judge};
 use crate::record::Recorded;
 
 /// Bytes that are shown before a break, and after it.
@@ -37,6 +38,9 @@ pub struct Explanation {
     pub miss_reason: Option<String>,
     /// Tokens that should have been read.
     pub predicted: Option<u64>,
+    /// Why that is less than the two share; absent where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
     /// Tokens that were.
     pub reported: Option<u64>,
     /// Tokens in which the endpoint counts what is read; absent when nothing tells.
@@ -50,13 +54,14 @@ pub struct Explanation {
 /// Where two requests part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parting {
-    /// What the segment is called: in the earlier request if the later one does not have it any more, else in the later.
+    /// What the segment, or the block of it, is called: in the earlier request if the later one does not have it any more,
+    /// else in the later; of a change of wire, server or model, that parameter.
     pub segment: String,
     /// The part of the prompt.
     pub zone: Zone,
     /// Its position, from 0.
     pub index: usize,
-    /// Offset of the first byte that differs, in the segment.
+    /// Offset of the first byte that differs, in the segment or the parameter.
     pub offset: u64,
     /// The earlier request around it.
     pub before: Excerpt,
@@ -81,15 +86,18 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
     let (request, judged) = (requests[at], judge(&requests, judging).into_iter().nth(at)?);
     let reference = judged.place.reference;
     let earlier = reference.and_then(|reference| requests.get(reference.index).copied());
-    let change = judged.change.or_else(|| {
-        // Nothing left the prefix: a parameter, or for a new conversation what parts it from the other one.
+    // Where nothing left the prefix: for a new conversation, what parts it from the other one.
+    let left = judged.leaves.is_some();
+    let departure = judged.leaves.or_else(|| {
         let (reference, earlier) = reference.zip(earlier)?;
-        let wanted = judged.verdict.is_miss() || !reference.same_conversation;
-        change::classify(earlier, request, reference.segments).filter(|_| wanted)
+        Departure::at(earlier, request, reference.segments)
     });
+    let wanted = left || judged.verdict.is_miss() || reference.is_some_and(|reference| !reference.same_conversation);
     let parting = reference
         .zip(earlier)
-        .and_then(|(reference, earlier)| parting(earlier, request, reference.segments, change.as_ref()));
+        .zip(departure.as_ref())
+        .and_then(|((reference, earlier), departure)| parting(earlier, request, reference.segments, departure));
+    let change = departure.and_then(|departure| departure.change).filter(|_| wanted);
     Some(Explanation {
         request: id,
         verdict: judged.verdict,
@@ -105,6 +113,7 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
         change,
         miss_reason: request.miss_reason.clone(),
         predicted: judged.predicted,
+        bound: judged.bound,
         reported: request.usage.and_then(|usage| usage.cache_read),
         step: judged.rules.granularity,
         lost: judged.lost,
@@ -112,17 +121,22 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
     })
 }
 
-fn parting(earlier: &Recorded, later: &Recorded, index: usize, change: Option<&Change>) -> Option<Parting> {
-    let (before, after) = (earlier.segments.get(index)?, later.segments.get(index)?);
-    let subject = change::subject(change, earlier, later, index)?;
-    let offset = common_prefix(&before.bytes, &after.bytes);
+/// The two sides of a departure; a change of where requests go shows from where and to where.
+fn parting(earlier: &Recorded, later: &Recorded, index: usize, departure: &Departure) -> Option<Parting> {
+    let (index, before, after) = match &departure.change {
+        Some(Change::Wire { before, after } | Change::Server { before, after } | Change::Model { before, after }) => {
+            (departure.index, before.as_bytes(), after.as_bytes())
+        }
+        _ => (index, &*earlier.segments.get(index)?.bytes, &*later.segments.get(index)?.bytes),
+    };
+    let offset = common_prefix(before, after);
     Some(Parting {
-        segment: subject.label.clone(),
-        zone: subject.zone,
+        segment: departure.segment.clone(),
+        zone: departure.zone,
         index,
         offset: offset as u64,
-        before: excerpt(&before.bytes, offset),
-        after: excerpt(&after.bytes, offset),
+        before: excerpt(before, offset),
+        after: excerpt(after, offset),
     })
 }
 

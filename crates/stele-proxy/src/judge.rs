@@ -3,11 +3,11 @@
 use serde::Serialize;
 use stele_core::{Micros, Price, Usage, Zone};
 
-use crate::change::{self, Change};
+use crate::departure::Departure;
 use crate::emulate::{Asked, Cache, Read, invalidating};
 use crate::lineage::{Kind, Lineage, Place, Reference};
-use crate::prompt::Context;
-use crate::record::{Recorded, scale};
+use crate::prompt::{Context, Segment};
+use crate::record::{Cut, Recorded, scale};
 use crate::step::Steps;
 use stele_provider::{CacheRules, Mechanism, WriteBucket, cache_rules, cache_rules_named};
 
@@ -61,10 +61,7 @@ pub enum Verdict {
     /// The entry had outlived its lifetime.
     Expired,
     /// A declared cut stands before this request.
-    Cut {
-        /// Its reason.
-        reason: String,
-    },
+    Cut(Cut),
     /// The request leaves the one it extends.
     Broken {
         /// The segment that differs, or that is gone.
@@ -90,7 +87,7 @@ impl Verdict {
             Self::Partial => "partial",
             Self::BelowMinimum => "below_minimum",
             Self::Expired => "expired",
-            Self::Cut { .. } => "cut",
+            Self::Cut(_) => "cut",
             Self::Broken { .. } => "broken",
             Self::NotMarked => "not_marked",
             Self::Concurrent => "concurrent",
@@ -106,6 +103,49 @@ impl Verdict {
     }
 }
 
+/// Why not all that two requests share can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// The answer to the earlier request had not begun.
+    Concurrent,
+    /// The entry had outlived its lifetime.
+    Expired,
+    /// It is shorter than the endpoint caches.
+    BelowMinimum,
+    /// Only what ends at a mark is kept, and no mark of an earlier request stands where it would be found.
+    NotMarked,
+    /// What this cache keeps ends elsewhere, such as at the end of an earlier prompt.
+    NoEntry,
+}
+
+impl Bound {
+    fn of(read: &Read, shared_tokens: u64, request: &Recorded, rules: &CacheRules) -> Option<Self> {
+        if read.unready > read.tokens {
+            Some(Self::Concurrent)
+        } else if read.expired > read.tokens {
+            Some(Self::Expired)
+        } else if shared_tokens < rules.minimum {
+            Some(Self::BelowMinimum)
+        } else if request.needs_marks(rules) {
+            Some(Self::NotMarked)
+        } else {
+            (rules.mechanism != Mechanism::Prefix).then_some(Self::NoEntry)
+        }
+    }
+
+    /// The verdict where nothing can be read, if this is reason enough.
+    fn verdict(self) -> Option<Verdict> {
+        match self {
+            Self::Concurrent => Some(Verdict::Concurrent),
+            Self::Expired => Some(Verdict::Expired),
+            Self::BelowMinimum => Some(Verdict::BelowMinimum),
+            Self::NotMarked => Some(Verdict::NotMarked),
+            Self::NoEntry => None,
+        }
+    }
+}
+
 /// One request, judged.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
@@ -114,9 +154,10 @@ pub(crate) struct Judged {
     /// Absent where the prompt is not all there.
     pub(crate) predicted: Option<u64>,
     pub(crate) verdict: Verdict,
-    /// The segment at which it leaves the request that it extends.
-    pub(crate) leaves_at: Option<usize>,
-    pub(crate) change: Option<Change>,
+    /// Why less is predicted than it shares, where that is so.
+    pub(crate) bound: Option<Bound>,
+    /// Where it leaves the request that it extends.
+    pub(crate) leaves: Option<Departure>,
     /// Tokens that an unbroken prefix would have read and this request did not.
     pub(crate) lost: u64,
     /// Of `lost`, what may be no loss: nothing tells in which steps this endpoint counts.
@@ -165,37 +206,28 @@ fn one(
         .map_or(0, |(_, earlier)| if outlived(&rules, earlier, request) { 0 } else { cacheable(&rules, earlier) });
     let reported = request.usage.and_then(|usage| usage.cache_read);
     let missing = unbroken.saturating_sub(reported.unwrap_or(read.tokens));
-    let leaves_at = earlier.and_then(|(reference, earlier)| leaves_at(&reference, earlier, request, &rules));
-    let change = earlier
-        .zip(leaves_at)
-        .and_then(|((reference, earlier), _)| change::classify(earlier, request, reference.segments));
-    let broken = leaves_at.filter(|_| missing > rules.tolerance(unbroken));
+    let is_missing = missing > rules.tolerance(unbroken);
+    let leaves = earlier.and_then(|(reference, earlier)| leaves(&reference, earlier, request, &rules, is_missing));
+    let broken = leaves.as_ref().filter(|_| is_missing);
     let predicted = whole.then_some(read.tokens);
     let shared_tokens = earlier.map_or(0, |(reference, earlier)| earlier.tokens(reference.bytes));
+    let bound = Bound::of(&read, shared_tokens, request, &rules);
     let near = |predicted: u64, reported: u64| reported + rules.tolerance(predicted) >= predicted;
     let verdict = match (predicted, reported) {
-        _ if request.cut.is_some() => Verdict::Cut { reason: request.cut.clone().unwrap_or_default() },
-        _ if broken.is_some() => {
-            let segment = earlier
-                .zip(broken)
-                .and_then(|((_, earlier), at)| change::subject(change.as_ref(), earlier, request, at));
-            Verdict::Broken { segment: segment.map_or_else(String::new, |segment| segment.label.clone()) }
-        }
+        _ if let Some(cut) = &request.cut => Verdict::Cut(cut.clone()),
+        _ if let Some(broken) = broken => Verdict::Broken { segment: broken.segment.clone() },
         (_, Some(reported)) if reported > 0 && near(predicted.unwrap_or(0), reported) => Verdict::Hit,
         _ if earlier.is_none() && whole => Verdict::First,
         (_, None) => Verdict::NotReported,
         (None, Some(_)) => Verdict::Unexplained,
-        (Some(0), Some(_)) if read.unready > 0 => Verdict::Concurrent,
-        (Some(0), Some(_)) if read.expired > 0 => Verdict::Expired,
-        (Some(0), Some(_)) if shared_tokens < rules.minimum => Verdict::BelowMinimum,
-        (Some(0), Some(_)) if request.needs_marks(&rules) => Verdict::NotMarked,
+        (Some(0), Some(_)) if let Some(verdict) = bound.and_then(Bound::verdict) => verdict,
         (Some(0), Some(_)) if shared_tokens <= rules.tolerance(0) => Verdict::First,
         (Some(_), Some(0)) => Verdict::Unexplained,
         (Some(_), Some(_)) => Verdict::Partial,
     };
     // What a request outside a broken prefix lost is told against the prediction.
     let lost = match verdict {
-        Verdict::Broken { .. } | Verdict::Cut { .. } => missing,
+        Verdict::Broken { .. } | Verdict::Cut(_) => missing,
         Verdict::Partial | Verdict::Unexplained => read.tokens.saturating_sub(reported.unwrap_or(0)),
         _ => 0,
     };
@@ -207,20 +239,36 @@ fn one(
     } else {
         price.and_then(|price| extra_cost(&rules, &price, request.usage, lost))
     };
-    Judged { place, rules, predicted, verdict, leaves_at, change, lost, lost_at_most, lost_cost, cost }
+    let near_all =
+        near(shared_tokens, read.tokens) || !earlier.is_some_and(|(_, earlier)| earlier.shares_cache(request));
+    let bound = bound.filter(|_| !near_all);
+    Judged { place, rules, predicted, bound, verdict, leaves, lost, lost_at_most, lost_cost, cost }
 }
 
-/// The segment at which a request leaves the one it extends: where the prompts part, or where a parameter makes what is
-/// cached of the messages useless.
-fn leaves_at(reference: &Reference, earlier: &Recorded, request: &Recorded, rules: &CacheRules) -> Option<usize> {
+/// Where a request leaves the one it extends: where the prompts part, or where a parameter makes what is cached of them
+/// useless.
+fn leaves(
+    reference: &Reference,
+    earlier: &Recorded,
+    request: &Recorded,
+    rules: &CacheRules,
+    is_missing: bool,
+) -> Option<Departure> {
     if reference.broken {
-        return Some(reference.segments);
+        return Departure::at(earlier, request, reference.segments);
     }
-    let keyed = rules.mechanism == Mechanism::Marks && reference.same_conversation;
-    if !keyed || invalidating(earlier) == invalidating(request) {
+    if !reference.same_conversation {
         return None;
     }
-    request.segments.iter().position(|segment| matches!(segment.zone, Zone::Preface | Zone::History))
+    if rules.mechanism != Mechanism::Marks {
+        // No page says which parameters count; one that differs where all the rest is equal does, if something is missing.
+        return Departure::by_parameter(earlier, request, None).filter(|_| is_missing);
+    }
+    if invalidating(earlier) == invalidating(request) {
+        return None;
+    }
+    let first = |segment: &Segment| matches!(segment.zone, Zone::Preface | Zone::History);
+    Departure::by_parameter(earlier, request, request.segments.iter().position(first))
 }
 
 fn outlived(rules: &CacheRules, earlier: &Recorded, request: &Recorded) -> bool {

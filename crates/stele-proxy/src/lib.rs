@@ -12,6 +12,7 @@
 
 mod body;
 mod change;
+mod departure;
 mod emulate;
 mod endpoint;
 mod error;
@@ -28,17 +29,19 @@ mod simulate;
 mod step;
 mod store;
 mod target;
+mod unit;
 mod upstream;
 mod usage;
+mod volatile;
 
 pub use change::Change;
 pub use endpoint::miss_reason;
 pub use error::{Error, Result};
 pub use explain::{Excerpt, Explanation, Parting, explain};
 pub use forget::Forgotten;
-pub use judge::{Judging, Verdict, list_price};
+pub use judge::{Bound, Judging, Verdict, list_price};
 pub use prompt::{Context, Mark, Prompt, Segment, model_request, read_prompt};
-pub use record::{Ending, Recorded};
+pub use record::{Cut, Ending, Recorded};
 pub use recorder::Notice;
 pub use report::{Conversation, Leaves, Line, Report, Sum, report, sums};
 pub use server::{Exposure, Options, Proxy};

@@ -187,11 +187,11 @@ impl Tracer<'_> {
     fn within(&self, index: usize, conversation: usize) -> Option<Reference> {
         let members = &self.conversations[conversation].members;
         let request = self.requests[index];
-        // Another model's cache is no use, so what it was asked counts only when nothing else is there.
-        let best = |same_model: bool| {
+        // Another cache is no use, so what it was asked counts only when nothing else is there.
+        let best = |same_cache: bool| {
             let fits = |member: &&usize| {
                 let earlier = self.requests[**member];
-                earlier.is_answered() && (earlier.model == request.model) == same_model
+                earlier.is_answered() && earlier.shares_cache(request) == same_cache
             };
             let shared = |member: &usize| (*member, self.plain[index].shared(&self.plain[*member]));
             let fitting = members.iter().rev().take(COMPARED).filter(fits).map(shared);
@@ -245,7 +245,9 @@ impl Tracer<'_> {
     ) -> Reference {
         let mut bytes = self.plain[index].bytes.get(segments).copied().unwrap_or(0);
         let next = |index: usize| self.requests[index].segments.get(segments);
-        if let (Some(one), Some(other)) = (next(index), next(earlier)) {
+        // Prompts of two wires are in another order: a byte that both have at some place means nothing.
+        let comparable = self.plain[index].hashes.first() == self.plain[earlier].hashes.first();
+        if let (true, Some(one), Some(other)) = (comparable, next(index), next(earlier)) {
             bytes += common_prefix(&one.bytes, &other.bytes) as u64;
         }
         Reference { index: earlier, segments, bytes, broken, same_conversation }

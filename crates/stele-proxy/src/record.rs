@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use stele_core::{BodyDigest, Millis, Usage, Wire};
+use stele_core::{BodyDigest, EpochCost, EpochReason, Millis, Usage, Wire};
 
 use stele_provider::{CacheRules, Mechanism};
 
@@ -43,6 +43,16 @@ impl fmt::Display for Ending {
     }
 }
 
+/// A declared cut: the prefix was left on purpose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cut {
+    /// Why, as the log has it.
+    pub reason: EpochReason,
+    /// What it was estimated to cost, before anything was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<EpochCost>,
+}
+
 /// One model request with what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
@@ -78,8 +88,8 @@ pub struct Recorded {
     pub usage: Option<Usage>,
     /// What the endpoint itself said about a miss, where it was asked to.
     pub miss_reason: Option<String>,
-    /// The reason of a cut that was declared before this request; only Stele's own sessions declare one.
-    pub cut: Option<String>,
+    /// The cut that was declared before this request; only Stele's own sessions declare one.
+    pub cut: Option<Cut>,
     /// The session that it is known to belong to; absent where that has to be found out from the prompts.
     pub session: Option<String>,
 }
@@ -95,6 +105,12 @@ impl Recorded {
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// Whether another request can read what this one leaves in a cache, and could be compared with it byte by byte.
+    #[must_use]
+    pub(crate) fn shares_cache(&self, other: &Self) -> bool {
+        self.wire == other.wire && self.base_url == other.base_url && self.model == other.model
     }
 
     /// When its prompt can be read from the cache: with the first byte of the answer, and not before.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use stele_core::{Coverage, Micros, Millis, Usage, Wire, Zone};
 
-use crate::change::{self, Change};
+use crate::change::Change;
+use crate::departure::Departure;
 use crate::judge::{Judged, Judging, Verdict, in_order, is_line, judge};
 use crate::lineage::Kind;
 use crate::record::Recorded;
@@ -83,10 +84,12 @@ pub struct Line {
 pub struct Leaves {
     /// The request it leaves.
     pub request: u64,
-    /// The segment that differs, or that is gone.
+    /// The segment that differs, or that is gone; of a change that concerns all of it, the parameter.
     pub segment: String,
     /// The part of the prompt.
     pub zone: Zone,
+    /// The position, from 0, of the segment from which on nothing of the earlier request is any use.
+    pub index: usize,
     /// What kind of change it is.
     pub change: Option<Change>,
 }
@@ -227,15 +230,9 @@ fn conversation(request: &Recorded) -> Conversation {
 fn line(requests: &[&Recorded], request: &Recorded, judged: &Judged) -> Line {
     let reference = judged.place.reference;
     let shared_bytes = reference.map_or(0, |reference| reference.bytes);
-    let leaves = reference.zip(judged.leaves_at).and_then(|(reference, at)| {
-        let earlier = requests.get(reference.index)?;
-        let segment = change::subject(judged.change.as_ref(), earlier, request, at)?;
-        Some(Leaves {
-            request: earlier.id,
-            segment: segment.label.clone(),
-            zone: segment.zone,
-            change: judged.change.clone(),
-        })
+    let leaves = reference.zip(judged.leaves.clone()).and_then(|(reference, departure)| {
+        let Departure { segment, zone, index, change } = departure;
+        Some(Leaves { request: requests.get(reference.index)?.id, segment, zone, index, change })
     });
     Line {
         id: request.id,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -175,7 +176,8 @@ async fn answer(
     {
         let message = format!(
             "{name:?} is no name of this machine, and only this machine may use this proxy; set the client's base URL to \
-             http://127.0.0.1 or http://localhost with the proxy's port"
+             http://127.0.0.1 or http://localhost with the proxy's port; a client in a container or on another machine needs \
+             `stele proxy --allow-remote`"
         );
         // A client that is still sending would not see the answer.
         RequestBody::new(request.into_body(), None).drain().await;
@@ -195,7 +197,7 @@ async fn answer(
         }
         Err(refusal) => {
             let Refusal { code, message } = refusal;
-            // A client that left in the middle of its request made the server's connection break, not the server.
+            // Of a recorded request whose client left, the recorder tells.
             if !exchange.as_ref().is_some_and(|exchange| exchange.has_ended()) {
                 shared.recorder.notice(Notice::Refused { code, message: message.clone() });
             }
@@ -278,7 +280,9 @@ async fn forward(
     let host = HeaderValue::from_str(&target.authority)
         .map_err(|_| Refusal::new("proxy.target", "the server's name cannot be sent"))?;
     parts.headers.insert(header::HOST, host);
-    let mut request = Request::from_parts(parts, RequestBody::new(body, exchange));
+    let body = RequestBody::new(body, exchange);
+    let client_left = body.client_left();
+    let mut request = Request::from_parts(parts, body);
     // One request at a time: so does the client on its connection.
     let mut slot = to_server.lock().await;
     loop {
@@ -306,6 +310,10 @@ async fn forward(
             Err(mut failed) => match failed.take_message() {
                 // The server had closed a kept connection before a byte was written: a new one is as good.
                 Some(unsent) if reused => request = unsent,
+                _ if client_left.load(Ordering::Relaxed) => {
+                    let message = "the client broke off in the middle of its request, which is answered by nobody";
+                    return Err(Refusal::new("proxy.client_left", message));
+                }
                 _ => {
                     let message =
                         format!("{} broke off before it answered: {}", target.authority, chain(failed.error()));

@@ -1,7 +1,9 @@
 //! `cache simulate`: the same requests under another vendor's rules and prices.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
-use stele_core::{Micros, Price, Usage};
+use stele_core::{Hash, Micros, Price, Usage, Zone};
 
 use crate::emulate::{Asked, Cache, Chain};
 use crate::judge::{in_order, writes};
@@ -16,6 +18,8 @@ pub struct Simulation {
     pub rules: &'static str,
     /// The model whose minimum and price are used.
     pub model: String,
+    /// Whether a price is known for it.
+    pub priced: bool,
     /// The answered requests, in order.
     pub requests: Vec<Simulated>,
     /// Their tokens.
@@ -51,7 +55,8 @@ fn for_an_hour(usage: Usage, tokens: u64) -> Usage {
 /// Counts recorded requests by the rules of a vendor, given by name, and prices them.
 ///
 /// Where that vendor's cache needs marks and the client set none, the marks are put where they pay most: at the end of
-/// what stands before the conversation, and at the end of the prompt.
+/// what stands before the conversation, at the end of the longest earlier prompt that the request extends, and at the end
+/// of its own.
 ///
 /// # Errors
 /// There are no rules of this name; the message lists those there are.
@@ -60,10 +65,15 @@ pub fn simulate(requests: &[Recorded], vendor: &str, model: &str, price: Option<
         let names = stele_provider::cache_rule_names().join(", ");
         return Err(format!("no rules are known for {vendor:?}; take one of {names}"));
     };
+    let mut ends = HashSet::new();
     let marked: Vec<Recorded> = in_order(requests)
         .into_iter()
         .filter(|request| request.is_answered())
-        .map(|request| if rules.mechanism == Mechanism::Marks { with_marks(request) } else { request.clone() })
+        .map(
+            |request| {
+                if rules.mechanism == Mechanism::Marks { with_marks(request, &mut ends) } else { request.clone() }
+            },
+        )
         .collect();
     let all: Vec<&Recorded> = marked.iter().collect();
     let mut cache = Cache::default();
@@ -87,6 +97,7 @@ pub fn simulate(requests: &[Recorded], vendor: &str, model: &str, price: Option<
     Ok(Simulation {
         rules: rules.name,
         model: model.to_owned(),
+        priced: price.is_some(),
         requests: simulated,
         hit_rate: usage.hit_rate(),
         usage,
@@ -94,15 +105,20 @@ pub fn simulate(requests: &[Recorded], vendor: &str, model: &str, price: Option<
     })
 }
 
-fn with_marks(request: &Recorded) -> Recorded {
+/// A request with marks, if it has none of its own; `ends` are those of the prompts before it, and its own afterwards.
+fn with_marks(request: &Recorded, ends: &mut HashSet<Hash>) -> Recorded {
     let mut request = request.clone();
+    let chain = Chain::new(&[], &request.segments);
     if request.segments.iter().all(|segment| segment.mark.is_none()) {
-        let header = request.segments.iter().rposition(|segment| segment.zone != stele_core::Zone::History);
-        for at in header.into_iter().chain(request.segments.len().checked_sub(1)) {
+        let header = request.segments.iter().rposition(|segment| segment.zone != Zone::History);
+        let extended = (1..=chain.len()).rev().find(|k| chain.hashes.get(*k).is_some_and(|hash| ends.contains(hash)));
+        let last = request.segments.len().checked_sub(1);
+        for at in [header, extended.map(|k| k - 1), last].into_iter().flatten() {
             if let Some(segment) = request.segments.get_mut(at) {
                 segment.mark = Some(Mark::FiveMinutes);
             }
         }
     }
+    ends.extend(chain.hashes.last());
     request
 }

@@ -1,10 +1,11 @@
 //! The usage of an answer, read from a copy of its bytes.
 //!
-//! Only the events that say something about usage are looked at, so that an answer of any length costs little memory.
+//! Only the events that say something about usage, or how the answer ended, are looked at, so that an answer of any length
+//! costs little memory.
 
 use std::io::Write;
 
-use stele_core::{CacheMarks, Config, Failure, FailureCode, Usage, Wire, derive_rev};
+use stele_core::{CacheMarks, Config, Usage, Wire, derive_rev};
 use stele_provider::Decoder;
 
 use crate::endpoint;
@@ -104,9 +105,7 @@ impl UsageReader {
     }
 
     fn event(&mut self) {
-        let about = memchr::memmem::find(&self.kept, b"sage").is_some()
-            || memchr::memmem::find(&self.kept, b"timings").is_some();
-        if about && !self.passing {
+        if !self.passing && (is_about_usage(&self.kept) || is_about_the_end(&self.kept)) {
             self.decoder.feed(&self.kept);
         }
         if !self.passing && endpoint::is_named_in(&self.kept) {
@@ -129,16 +128,28 @@ impl UsageReader {
             self.miss_reason = std::str::from_utf8(&self.kept).ok().and_then(endpoint::miss_reason);
         }
         let miss_reason = self.miss_reason.take();
-        let cut = self.decoder.interrupted(Failure::new(FailureCode::Incomplete, "")).usage;
-        let usage = match cut {
-            Some(usage) => Some(usage),
-            None => match self.decoder.finish() {
-                Ok(answer) => answer.usage,
-                Err(failure) => failure.usage,
-            },
+        // A failure holds what was reported before it.
+        let usage = match self.decoder.finish() {
+            Ok(answer) => answer.usage,
+            Err(failure) => failure.usage,
         };
         (usage.filter(|usage| !usage.is_unknown()), miss_reason)
     }
+}
+
+fn is_about_usage(event: &[u8]) -> bool {
+    [&b"sage"[..], b"timings"].iter().any(|name| memchr::memmem::find(event, name).is_some())
+}
+
+/// Chat Completions may report usage in an event after the one that ends the answer (OpenAI, `stream_options`, 2026-11). A
+/// reason that is `null` ends nothing; the other wires say both in one event, or in one that is about usage too.
+fn is_about_the_end(event: &[u8]) -> bool {
+    const REASON: &[u8] = b"finish_reason\"";
+    let given = |at: usize| {
+        let value = event.get(at + REASON.len()..).unwrap_or_default().trim_ascii_start().strip_prefix(b":");
+        value.is_some_and(|value| value.trim_ascii_start().starts_with(b"\""))
+    };
+    memchr::memmem::find(event, b"[DONE]").is_some() || memchr::memmem::find_iter(event, REASON).any(given)
 }
 
 /// Takes the content encoding off.
@@ -225,4 +236,50 @@ pub(crate) fn unpack_body(encoding: Option<&str>, body: &[u8], most: usize) -> O
     unpack.write(body, &mut add).ok()?;
     unpack.finish(&mut add).ok()?;
     fits.then_some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a stream reported, whole and split anywhere.
+    fn read(wire: Wire, stream: &str) -> Option<Usage> {
+        let mut whole = UsageReader::new(wire, "http://127.0.0.1:1", None);
+        whole.feed(stream.as_bytes());
+        let mut split = UsageReader::new(wire, "http://127.0.0.1:1", None);
+        stream.as_bytes().chunks(7).for_each(|piece| split.feed(piece));
+        let (whole, split) = (whole.finish().0, split.finish().0);
+        assert_eq!(whole, split);
+        whole
+    }
+
+    #[test]
+    fn a_chat_stream_reports_its_output_after_the_event_that_ends_it() {
+        let text = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":null}]}\n\n";
+        let end = "data: {\"choices\": [{\"index\": 0, \"delta\": {}, \"finish_reason\": \"stop\"}]}\n\n";
+        let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5000,\"completion_tokens\":77}}\n\n";
+        let done = "data: [DONE]\n\n";
+        let figures = |events: &[&str]| {
+            let usage = read(Wire::OpenaiChat, &events.concat()).unwrap();
+            (usage.input(), usage.output)
+        };
+        assert_eq!(figures(&[text, end, usage, done]), (Some(5000), Some(77)));
+        // Without `[DONE]`, without a reason, and without the empty line after the last event.
+        assert_eq!(figures(&[text, end, usage]), (Some(5000), Some(77)));
+        assert_eq!(figures(&[text, usage, done]), (Some(5000), Some(77)));
+        assert_eq!(figures(&[text, end, usage.trim_end()]), (Some(5000), Some(77)));
+        // A stream that broke off has counted a part of it.
+        assert_eq!(figures(&[usage, text]), (Some(5000), None));
+    }
+
+    #[test]
+    fn a_reason_that_is_null_or_a_text_about_one_ends_nothing() {
+        let check = |event: &str, expect: bool| assert_eq!(is_about_the_end(event.as_bytes()), expect, "{event}");
+        check(r#"{"finish_reason":null}"#, false);
+        check(r#"{"finish_reason" : "length"}"#, true);
+        check(r#"{"native_finish_reason":"stop","finish_reason":null}"#, true);
+        check(r#"{"content":"a \"finish_reason\": \"stop\""}"#, false);
+        check("data: [DONE]", true);
+        check("", false);
+    }
 }

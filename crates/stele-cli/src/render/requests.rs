@@ -7,13 +7,14 @@ use std::time::Duration;
 use serde::Serialize;
 use stele_core::{Micros, Usage, Wire};
 use stele_proxy::{
-    Conversation, Ending, Excerpt, Explanation, Forgotten, Line, Notice, Report, Simulation, Sum, Verdict,
+    Bound, Conversation, Cut, Ending, Excerpt, Explanation, Forgotten, Line, Notice, Report, Simulation, Sum, Verdict,
 };
 
 use super::WIDTH;
 use super::inert::{one_line, shorten};
 use super::money::{cost, count, elapsed, known, money, percent, plural, short, tokens};
 use super::style::Style;
+use crate::cut;
 
 /// What is told while the proxy runs.
 #[derive(Debug, Serialize)]
@@ -171,8 +172,10 @@ fn conversation(found: &Conversation, style: Style) -> Vec<String> {
 /// A request, and what there is to say of it.
 fn rows(request: &Line, style: Style) -> Vec<String> {
     let mut lines = vec![row(request, style)];
-    if let Verdict::Cut { reason } = &request.verdict {
-        lines.push(style.dim(&format!("       cut: {}", one_line(reason))));
+    if let Verdict::Cut(declared) = &request.verdict {
+        let (why, price) = cut_facts(declared);
+        lines.push(style.dim(&shorten(&format!("       cut: {}: {why}", declared.reason.name()), WIDTH)));
+        lines.extend(price.map(|price| style.dim(&shorten(&format!("       estimated before it: {price}"), WIDTH))));
     }
     if let Some(leaves) = &request.leaves {
         let change = leaves.change.as_ref().map(|change| format!(": {change}")).unwrap_or_default();
@@ -256,7 +259,7 @@ fn verdict(verdict: &Verdict, style: Style) -> String {
         Verdict::Partial => style.yellow("partial"),
         Verdict::BelowMinimum => style.dim("too short"),
         Verdict::Expired => style.yellow("expired"),
-        Verdict::Cut { .. } => style.yellow("declared cut"),
+        Verdict::Cut(_) => style.yellow("declared cut"),
         Verdict::Broken { .. } => style.red("broken"),
         Verdict::NotMarked => style.yellow("not marked"),
         Verdict::Concurrent => style.yellow("concurrent"),
@@ -265,10 +268,15 @@ fn verdict(verdict: &Verdict, style: Style) -> String {
     }
 }
 
+/// Why a cut was made, and what it was said to cost.
+fn cut_facts(declared: &Cut) -> (String, Option<String>) {
+    (cut::reason(&declared.reason), declared.cost.as_ref().map(cut::price))
+}
+
 /// The same with what it is about.
 fn whole_verdict(found: &Verdict, style: Style) -> String {
     let about = match found {
-        Verdict::Cut { reason } => format!(": {}", one_line(reason)),
+        Verdict::Cut(declared) => format!(": {}", declared.reason.name()),
         Verdict::Broken { segment } => format!(" at {}", one_line(segment)),
         _ => String::new(),
     };
@@ -352,6 +360,11 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
     let label = |name: &str| style.dim(&format!("  {name:<10}"));
     let title = style.bold(&format!("request {}", found.request));
     let mut lines = vec![format!("{title}  {}", whole_verdict(&found.verdict, style))];
+    if let Verdict::Cut(declared) = &found.verdict {
+        let (why, price) = cut_facts(declared);
+        lines.push(format!("{}{}", label("reason"), shorten(&why, WIDTH - 12)));
+        lines.extend(price.map(|price| format!("{}{}", label("estimated"), shorten(&price, WIDTH - 12))));
+    }
     match found.earlier {
         Some(earlier) => {
             let gap = found.gap_ms.map(|gap| format!(", {} earlier", elapsed(Duration::from_millis(gap))));
@@ -363,6 +376,7 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
     lines.push(format!("{}{} bytes", label("shared"), count(found.shared_bytes)));
     let (predicted, reported) = (known(found.predicted), known(found.reported));
     lines.push(format!("{}{reported} tokens of {predicted} predicted", label("read")));
+    lines.extend(found.bound.map(|bound| format!("{}{}", label(""), bound_text(bound))));
     if found.lost > 0 {
         lines.push(format!("{}{}", label("lost"), lost_once(found.lost, found.step, found.lost_cost)));
     }
@@ -391,6 +405,17 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
         lines.push(excerpt(&parting.after, |text| style.green(text), '+'));
     }
     lines
+}
+
+/// Why less is predicted than two requests share.
+fn bound_text(bound: Bound) -> &'static str {
+    match bound {
+        Bound::Concurrent => "not more: the answer to the request before had not begun",
+        Bound::Expired => "not more: what was kept had outlived its lifetime",
+        Bound::BelowMinimum => "not more: what they share is shorter than this endpoint caches",
+        Bound::NotMarked => "not more: only what ends at a mark is kept, and none stands there",
+        Bound::NoEntry => "not more: what this endpoint keeps ends elsewhere",
+    }
 }
 
 /// An excerpt in one line: the end of what is shared, the beginning of what is not.

@@ -59,16 +59,27 @@ fn another_model_is_announced_and_explained() {
     // Nobody can be asked here: it is said, and the run goes on.
     assert!(done.err.contains("! a new cache prefix: another model or route; about "), "{done:?}");
     let lines = requests(&place, &id);
-    assert_eq!(lines[2]["verdict"], json!({"kind": "cut", "reason": "model_changed"}));
+    let verdict = &lines[2]["verdict"];
+    assert_eq!((&verdict["kind"], &verdict["reason"]), (&json!("cut"), &json!("model_changed")), "{verdict}");
+    assert!(verdict["cost"]["tokens"].as_u64().unwrap() > 1_000, "{verdict}");
+    let leaves = &lines[2]["leaves"];
+    assert_eq!((&leaves["segment"], &leaves["index"]), (&json!("model"), &json!(0)), "{leaves}");
     assert_eq!(lines[2]["model"], "another");
     assert!(lines[2]["lost"].as_u64().unwrap() > 1_000, "{}", lines[2]);
     let explained = Done::of(place.stele(["cache", "explain", &id]));
     narrow(&explained);
     assert!(explained.out.contains("declared cut: model_changed"), "{explained:?}");
+    assert!(explained.out.contains("  reason    another model or route\n  estimated about "), "{explained:?}");
+    assert!(
+        explained.out.contains("parts at  model (tools, item 0, byte 0)\n  - scripted\n  + another\n"),
+        "{explained:?}"
+    );
     assert!(explained.out.contains("the model changed from scripted to another"), "{explained:?}");
     let report = Done::of(place.stele(["cache", "report", &id]));
     narrow(&report);
-    assert!(report.out.contains('█') && report.out.contains("cut: model_changed"), "{}", report.out);
+    assert!(report.out.contains('█') && report.out.contains("cut: model_changed: another model"), "{}", report.out);
+    assert!(report.out.contains("  estimated before it: about "), "{}", report.out);
+    assert!(report.out.contains(" at model: the model changed from scripted to another"), "{}", report.out);
     place.assert_clean();
 }
 
@@ -111,7 +122,7 @@ fn another_system_text_is_named_with_its_place_and_the_bytes_that_differ() {
     configure(&place, "agent.persona = \"Be kind.\"\n");
     go_on(&place, &server, &id, &[]);
     let last = requests(&place, &id).pop().unwrap();
-    assert_eq!(last["verdict"]["reason"], "system_changed");
+    assert_eq!(last["verdict"]["reason"], json!({"system_changed": {"sections": ["persona"]}}));
     let explained = Done::of(place.stele(["cache", "explain", &id, "--json"])).lines().remove(0);
     assert_eq!(explained["request"], last["id"]);
     let parting = &explained["parting"];
@@ -121,6 +132,9 @@ fn another_system_text_is_named_with_its_place_and_the_bytes_that_differ() {
     assert!(explained["lost"].as_u64().unwrap() > 1_000, "{explained}");
     let text = Done::of(place.stele(["cache", "explain", &id]));
     narrow(&text);
+    assert!(text.out.contains("reason    another system text (persona)\n"), "{text:?}");
+    // The tools are shared; that they are not read is no wonder.
+    assert!(text.out.contains("not more: "), "{text:?}");
     assert!(text.out.contains("  - ") && text.out.contains("  + ") && text.out.contains("(system, item "), "{text:?}");
 }
 
@@ -247,6 +261,16 @@ fn a_session_that_goes_on_elsewhere_has_a_head_for_each_place() {
     let wires: Vec<&Value> = lines.iter().map(|line| &line["wire"]).collect();
     assert_eq!(wires, ["anthropic-messages", "anthropic-messages", "openai-chat"]);
     assert_ne!(lines[1]["rules"], lines[2]["rules"], "{lines:?}");
+    // Prompts of two wires are in another order, and are not compared.
+    assert_eq!(lines[2]["shared_bytes"], 0, "{}", lines[2]);
+    let change = json!({"kind": "wire", "before": "anthropic-messages", "after": "openai-chat"});
+    assert_eq!(
+        (&lines[2]["leaves"]["segment"], &lines[2]["leaves"]["change"]),
+        (&json!("wire"), &change),
+        "{}",
+        lines[2]
+    );
+    assert!(lines[2]["verdict"]["reason"]["resume_drift"]["what"].as_str().unwrap().contains("wire"), "{}", lines[2]);
     let report = Done::of(place.stele(["cache", "report", &id]));
     narrow(&report);
     for line in [&lines[1], &lines[2]] {

@@ -6,6 +6,7 @@ mod forward;
 mod odd;
 mod recorded;
 mod secure;
+mod seeded;
 mod store;
 mod support;
 mod verdicts;

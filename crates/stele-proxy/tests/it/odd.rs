@@ -108,6 +108,27 @@ async fn half_a_request_closes_the_servers_connection_and_is_not_recorded() {
 }
 
 #[tokio::test]
+async fn who_sends_half_a_request_and_waits_is_told_that_it_was_the_client() {
+    for path in ["/v1/messages", "/v1/files"] {
+        let (address, _events) = endless(b"").await;
+        let mut running = proxy(&format!("http://{address}")).await;
+        let mut client = TcpStream::connect(running.address).await.unwrap();
+        let half = format!("POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 500\r\n\r\n{{\"mess");
+        client.write_all(half.as_bytes()).await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        tokio::time::timeout(PATIENCE, client.read_to_end(&mut answer)).await.unwrap().unwrap();
+        refused(&answer, "proxy.client_left", "the client broke off in the middle of its request");
+        assert!(!String::from_utf8_lossy(&answer).contains(&address.to_string()), "nothing of it is the server's");
+        match running.notice().await {
+            Notice::NotRecorded { why } => assert!(why.contains("client left"), "{why}"),
+            Notice::Refused { code, .. } => assert_eq!((path, code), ("/v1/files", "proxy.client_left")),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_http_is_refused_and_harms_nobody() {
     let address = server(|mut stream| async move {
         read_request(&mut stream).await;
@@ -191,6 +212,7 @@ async fn who_asks_by_a_foreign_name_is_refused_and_not_forwarded() {
         assert_eq!(body["error"]["code"], "proxy.host");
         let message = body["error"]["message"].as_str().unwrap();
         assert!(message.contains("evil.example") && message.contains("http://127.0.0.1"), "{message}");
+        assert!(message.contains("`stele proxy --allow-remote`"), "{message}");
         assert!(matches!(running.notice().await, Notice::Refused { code: "proxy.host", .. }));
     }
     assert!(reached.try_recv().is_err(), "nothing was forwarded");

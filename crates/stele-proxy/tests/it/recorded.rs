@@ -5,7 +5,9 @@ use stele_core::Wire;
 use stele_proxy::{Judging, Recorded, Verdict, report};
 use stele_testkit::{Behaviour, Say, Server};
 
-use crate::support::{exchange, post, proxy, split};
+use tokio::io::AsyncWriteExt;
+
+use crate::support::{exchange, post, proxy, read_request, server, split};
 
 /// What a step of a conversation sends: the history up to it, in the wire's own form.
 struct Talk {
@@ -115,7 +117,7 @@ async fn check(wire: Wire, rules: &str) {
         let usage = recorded.usage.unwrap();
         assert_eq!(recorded.body.hash, stele_core::Hash::of(&received.body), "the server got what was recorded");
         assert_eq!(usage.cache_read.unwrap_or(0), counted.cache_read);
-        assert_eq!(usage.input(), Some(counted.input));
+        assert_eq!((usage.input(), usage.output), (Some(counted.input), Some(counted.output)), "{wire}");
         assert_eq!((recorded.wire, recorded.agent.as_deref(), recorded.model.as_str()), (wire, Some("agent/1.0"), "m"));
         assert_eq!(recorded.base_url, server.base_url(wire));
     }
@@ -155,4 +157,29 @@ async fn openai_chat() {
 #[tokio::test]
 async fn gemini() {
     check(Wire::Gemini, "gemini").await;
+}
+
+#[tokio::test]
+async fn a_chat_server_that_says_nothing_of_usage_before_the_end() {
+    // As most compatible servers do it; OpenAI's own has `"usage": null` in every event before.
+    let server = server(|mut stream| async move {
+        read_request(&mut stream).await;
+        let events = [
+            r#"{"choices":[{"index":0,"delta":{"content":"done"},"finish_reason":null}]}"#,
+            r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[],"usage":{"prompt_tokens":5000,"completion_tokens":77}}"#,
+            "[DONE]",
+        ];
+        let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+    })
+    .await;
+    let running = proxy(&format!("http://{server}/v1")).await;
+    let body = json!({"model": "gpt-6.2-sol", "stream": true, "messages": [{"role": "user", "content": "hi"}]});
+    exchange(running.address, &post("/v1/chat/completions", "", body.to_string().as_bytes())).await;
+    let recorded = running.finish().await;
+    let usage = recorded[0].usage.unwrap();
+    assert_eq!((usage.input(), usage.output), (Some(5_000), Some(77)));
+    assert!(report(&recorded, &Judging::default()).total.cost.is_some());
 }

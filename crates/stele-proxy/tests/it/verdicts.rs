@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::json;
-use stele_core::{Micros, Usage, Wire};
-use stele_proxy::{Change, Judging, Recorded, Verdict, explain, list_price, report, simulate};
+use stele_core::{EpochCost, EpochReason, Micros, Usage, Wire};
+use stele_proxy::{Bound, Change, Cut, Judging, Recorded, Verdict, explain, list_price, report, simulate};
 
 use crate::breaks::{anthropic, next, recorded};
 
@@ -186,9 +186,14 @@ fn a_request_that_was_sent_too_early_reads_nothing() {
 fn a_declared_cut_is_no_break() {
     let mut after = next(anthropic());
     after["system"][0]["text"] = json!("Another one. ".repeat(300));
-    let second = Recorded { cut: Some("system_changed".into()), ..recorded(2, 5, WIRE, &after, Some(0)) };
-    let cut = Verdict::Cut { reason: "system_changed".into() };
-    verdicts(&[recorded(1, 0, WIRE, &anthropic(), Some(0)), second], &[Verdict::First, cut]);
+    let reason = EpochReason::SystemChanged { sections: vec!["persona".into()] };
+    let cut = Cut { reason, cost: Some(EpochCost { tokens: 1_900, money: Some(Micros(7)) }) };
+    let second = Recorded { cut: Some(cut.clone()), ..recorded(2, 5, WIRE, &after, Some(0)) };
+    let requests = [recorded(1, 0, WIRE, &anthropic(), Some(0)), second];
+    verdicts(&requests, &[Verdict::First, Verdict::Cut(cut)]);
+    // The tools are shared, and are more than the minimum; but no mark ends there.
+    let found = explain(&requests, 2, &Judging::default()).unwrap();
+    assert_eq!((found.predicted, found.bound), (Some(0), Some(Bound::BelowMinimum)));
 }
 
 #[test]
@@ -334,6 +339,11 @@ fn requests_without_marks_get_the_best_ones_in_a_simulation() {
     };
     let requests =
         [recorded(1, 0, Wire::OpenaiChat, &body(1), Some(0)), recorded(2, 9, Wire::OpenaiChat, &body(3), Some(0))];
+    let found = simulate(&requests, "anthropic", "claude-opus-5", None).unwrap();
+    assert_eq!(found.requests[1].usage.cache_read, Some(tokens(&requests[0])));
+    // Nor are they missed where a step adds more than a mark looks back over.
+    let requests =
+        [recorded(1, 0, Wire::OpenaiChat, &body(1), Some(0)), recorded(2, 9, Wire::OpenaiChat, &body(61), Some(0))];
     let found = simulate(&requests, "anthropic", "claude-opus-5", None).unwrap();
     assert_eq!(found.requests[1].usage.cache_read, Some(tokens(&requests[0])));
 }

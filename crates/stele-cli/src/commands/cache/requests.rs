@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use stele_agent::Rebuilt;
 use stele_core::{CacheTtl, Event, Millis, Price, Record, Reuse, Seq, SessionId, Usage, Wire};
-use stele_proxy::{Context, Ending, Mark, Recorded, Segment, read_prompt};
+use stele_proxy::{Context, Cut, Ending, Mark, Recorded, Segment, read_prompt};
 use stele_store::Store;
 
 use crate::error::Result;
@@ -60,8 +60,8 @@ impl Requests {
 struct Reader {
     session: String,
     found: Requests,
-    /// The reason of the cut before the next request that is answered.
-    cut: Option<String>,
+    /// The cut before the next request that is answered.
+    cut: Option<Cut>,
     /// The last request of the open epoch.
     before: Option<Before>,
     /// True while the last request is not answered.
@@ -80,7 +80,7 @@ impl Reader {
         self.found.local_reuse.fold(&record.event);
         match &record.event {
             Event::EpochOpened(opened) => {
-                self.cut = (opened.n > 1).then(|| opened.reason.name().to_owned());
+                self.cut = (opened.n > 1).then(|| Cut { reason: opened.reason.clone(), cost: opened.cost });
                 self.before = None;
             }
             Event::RequestSent(_) => match rebuilt {
