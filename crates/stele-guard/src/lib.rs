@@ -27,7 +27,7 @@ pub use decide::decide;
 pub use error::Error;
 pub use paths::{Surroundings, Workspace};
 pub use policy::{Layer, List, Policy, Rule};
-pub use suggest::granted;
+pub use suggest::widened;
 
 /// Who lets a call pass that was found to change nothing.
 pub const READ_ONLY: &str = "builtin:read-only";

@@ -1,6 +1,7 @@
 //! Verdicts on whole calls.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+mod always;
 mod cases;
 mod commands;
 mod files;
