@@ -7,6 +7,7 @@ use stele_core::Mode;
 use crate::builtin::{Reading, prints_its_words, reading};
 use crate::paths::{Place, Workspace};
 use crate::policy::{Access, Layer, Policy, Rule};
+use crate::repository;
 use crate::shell::{self, Script, Step, Word, joined, joined_loosely};
 use crate::suggest::Lack;
 use crate::wrapper::{Inner, git_globals, git_without_globals, inner};
@@ -404,6 +405,13 @@ impl Judge<'_> {
             None if prints_nothing_of_the_folder(read) => outside(),
             None => Standing::allowed(crate::READ_ONLY),
         };
+        if read.repository {
+            let program = match &folders {
+                Some(folders) => folders.iter().find_map(|folder| repository::program(folder, self.workspace)),
+                None => Some("the folder is only known when it runs".to_owned()),
+            };
+            program.into_iter().for_each(|why| standing.raise(self.open(why)));
+        }
         for path in read.paths.iter().filter(|path| path.as_str() != "/dev/null") {
             standing.raise(self.path_in(&folders, Access::Read, path));
         }
@@ -436,8 +444,7 @@ impl Judge<'_> {
 
     /// `cd`: the folders it may lead to are added to those the command line may be in.
     fn enters(&self, words: &[Word], folders: &mut Folders) -> Standing {
-        let unknown =
-            self.open("it changes to a folder outside the workspace");
+        let unknown = self.open("it changes to a folder outside the workspace");
         let target = match words {
             [_, target] => target.literal().filter(|target| !target.starts_with('-')),
             _ => None,

@@ -134,7 +134,8 @@ fn a_pattern_that_is_written_out_stands_for_the_rules_that_it_covers() {
     assert_eq!(granted("src/**").unwrap(), "bash(cargo test -p x) bash(touch a) edit(src/**) read(/etc/hosts)");
     assert!(granted("edit(src/*/\u{e9}.rs)").is_some() && granted("read(/etc/*)").is_some());
     let everything = ["*", "bash(*)", "edit(*)", ""];
-    for pattern in ["cargo build *", ")", "edit(/etc/*)", "read(src/**)", "edit(src/i/**)"].into_iter().chain(everything)
+    for pattern in
+        ["cargo build *", ")", "edit(/etc/*)", "read(src/**)", "edit(src/i/**)"].into_iter().chain(everything)
     {
         assert_eq!(granted(pattern), None, "{pattern}");
     }

@@ -6,6 +6,7 @@ mod cases;
 mod commands;
 mod files;
 mod properties;
+mod repository;
 
 use std::path::Path;
 
