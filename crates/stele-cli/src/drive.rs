@@ -8,7 +8,7 @@ use stele_store::Store;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
-use crate::approve::{self, Grantable};
+use crate::approve;
 use crate::command;
 use crate::error::Result;
 use crate::feed::{Feed, Seen};
@@ -290,12 +290,13 @@ fn answer(
                 }
                 Some(Pending::Approval(call)) if answers => {
                     let Some(text) = view.text() else { return };
-                    let shown = text.call(call);
-                    let grantable = shown.map(|shown| Grantable::of(shown, text.tool(&shown.name)));
-                    match approve::read(&line.text, &grantable.unwrap_or_default()) {
+                    let grantable = text.call(call).map(approve::grantable);
+                    match approve::read(&line.text, grantable.unwrap_or_default()) {
                         Ok(outcome) => {
-                            if let ApprovalOutcome::Always { rule } = &outcome {
-                                text.warn(&format!("  ({} is allowed in this session)", one_line(rule)));
+                            if let ApprovalOutcome::Always { rules } = &outcome {
+                                for rule in rules {
+                                    text.warn(&format!("  ({} is allowed in this session)", one_line(rule)));
+                                }
                             }
                             let _ = sender.send(Command::Decide { call, by, outcome });
                             ask(view, person);

@@ -185,10 +185,11 @@ impl Tally {
 /// What the command line would have to say so that a call is not refused: no more than is needed. `None` where no flag
 /// helps: the call was only repeated, or `full` asks as well, since a deny might cover what cannot be read for certain.
 pub fn allow_with(gate: &ToolGated) -> Option<String> {
-    match (gate.settled_by, &gate.always) {
-        (Some(mode), None) | (Some(mode @ Mode::Edit), Some(_)) => Some(format!("--mode {mode}")),
-        (_, Some(rule)) => Some(format!("--allow {}", shell_word(rule))),
-        (None, None) => None,
+    let rules = gate.settled_with.iter().map(|rule| format!("--allow {}", shell_word(rule)));
+    match (gate.settled_by, rules.collect::<Vec<_>>()) {
+        (Some(mode @ Mode::Edit), _) => Some(format!("--mode {mode}")),
+        (mode, rules) if rules.is_empty() => mode.map(|mode| format!("--mode {mode}")),
+        (_, rules) => Some(rules.join(" ")),
     }
 }
 
@@ -241,7 +242,8 @@ mod tests {
             decision: Verdict::Ask,
             by: By("mode:ask".to_owned()),
             reason: Some("commands ask".to_owned()),
-            always: Some("bash(cargo test*)".to_owned()),
+            always: Vec::new(),
+            settled_with: vec!["bash(cargo test*)".to_owned()],
             settled_by: Some(Mode::Full),
             effects: Effects::Local,
             parallel: false,
@@ -253,15 +255,17 @@ mod tests {
         ]);
         assert_eq!(tally.refused[0].allow_with.as_deref(), Some("--allow 'bash(cargo test*)'"));
         assert_eq!(tally.refused[0].reason.as_deref(), Some("commands ask"));
-        let advice = |always: Option<&str>, settled_by| {
-            allow_with(&ToolGated { always: always.map(str::to_owned), settled_by, ..gated.clone() })
+        let advice = |rules: &[&str], settled_by| {
+            let settled_with = rules.iter().map(|rule| (*rule).to_owned()).collect();
+            allow_with(&ToolGated { settled_with, settled_by, ..gated.clone() }).unwrap_or_default()
         };
-        let quoted = advice(Some("bash(echo 'a')"), Some(Mode::Full));
-        assert_eq!(quoted.as_deref(), Some(r"--allow 'bash(echo '\''a'\'')'"));
-        assert_eq!(advice(Some("edit(*)"), Some(Mode::Edit)).as_deref(), Some("--mode edit"));
-        assert_eq!(advice(None, Some(Mode::Edit)).as_deref(), Some("--mode edit"));
-        assert_eq!(advice(None, Some(Mode::Full)).as_deref(), Some("--mode full"));
-        assert_eq!(advice(None, None), None);
+        let quoted = advice(&["bash(echo 'a')", "edit(a)"], Some(Mode::Full));
+        assert_eq!(quoted, r"--allow 'bash(echo '\''a'\'')' --allow 'edit(a)'");
+        assert_eq!(advice(&["edit(a)"], Some(Mode::Edit)), "--mode edit");
+        assert_eq!(advice(&["edit(a)"], None), "--allow 'edit(a)'");
+        assert_eq!(advice(&[], Some(Mode::Edit)), "--mode edit");
+        assert_eq!(advice(&[], Some(Mode::Full)), "--mode full");
+        assert_eq!(advice(&[], None), "");
     }
 
     #[test]

@@ -1,77 +1,158 @@
-//! The rule that "always" would grant: exactly the command that was asked about, or the folder of the file.
+//! Rules for what nothing allows: as narrow as can be written, and tried before they are suggested.
 
-use crate::glob::CommandPattern;
+use std::path::PathBuf;
+
+use stele_core::{Call, Mode};
+
+use crate::decide::stand;
+use crate::glob::Unit;
+use crate::judge::{Level, Standing};
 use crate::paths::Workspace;
-use crate::policy::{Access, Layer, Rule};
-use crate::shell::{Script, Step, Word, joined, parse};
-use crate::wrapper::{Inner, inner};
+use crate::policy::{Access, Layer, List, Policy, Rule};
+use crate::shell::{Word, joined};
 
-/// Longest rule that is suggested, in bytes: a person has to read it.
+/// Most rules that are suggested for a call, and the length of one in bytes: a person has to read them.
+pub(crate) const RULES_MAX: usize = 3;
 const RULE_MAX: usize = 160;
 
-/// The rule for a command line of one simple command: exactly its words, since what else may follow them is anything,
-/// `--force` included. `None` for anything compound or unclear.
-pub(crate) fn command(script: &Script) -> Option<String> {
-    let words = simple(script)?;
-    let text = words.iter().map(Word::literal).collect::<Option<Vec<_>>>()?.join(" ");
-    if text.contains('*') || text.chars().any(char::is_control) {
-        return None;
-    }
-    checked(format!("bash({text})"), &words)
+/// Something that a rule would have to allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// A simple command.
+    Command(Vec<Word>),
+    /// A file, as it resolves.
+    File {
+        /// How it is touched.
+        access: Access,
+        /// The path.
+        path: PathBuf,
+        /// True in a folder where nothing is changed without asking: no grant for a session reaches it.
+        protected: bool,
+    },
 }
 
-/// The rule of a pattern that a person wrote for a command that was asked about; `None` where it does not cover that very
-/// command, or where no rule could.
-#[must_use]
-pub fn granted(command: &str, pattern: &str) -> Option<String> {
-    let words = simple(&parse(command))?;
-    let pattern = pattern.trim();
-    let inner = pattern.strip_prefix("bash(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(pattern);
-    checked(format!("bash({inner})"), &words)
+/// How narrow a rule has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// Exactly what was asked, so that a person grants it with a word.
+    Exact,
+    /// With a `*` for what only the shell knows, and for what is too long to read.
+    Narrowest,
 }
 
-/// The words of the one command that a command line runs, without what it is run through.
-fn simple(script: &Script) -> Option<Vec<Word>> {
-    if script.unclear.is_some() || script.risky.is_some() {
-        return None;
+/// The rules that would let a call run without a question were they of this layer; empty where none would.
+///
+/// They are found by trying: what still lacks a rule with the ones before is added.
+pub(crate) fn rules(
+    (call, mode, policy, workspace): (&Call, Mode, &Policy, &Workspace),
+    mut standing: Standing,
+    (layer, width): (Layer, Width),
+) -> Vec<String> {
+    let mut policy = policy.clone();
+    let mut rules: Vec<String> = Vec::new();
+    while standing.level != Level::Allowed {
+        let known = rules.len();
+        for lack in standing.lacks.unwrap_or_default() {
+            let Some(rule) = lack.rule(width, workspace).filter(|rule| !rules.contains(rule)) else { continue };
+            if policy.add(List::Allow, layer, &rule).is_err() {
+                return Vec::new();
+            }
+            rules.push(rule);
+        }
+        if rules.len() == known || rules.len() > RULES_MAX {
+            return Vec::new();
+        }
+        standing = stand(call, mode, &policy, workspace);
     }
-    let [Step::Command(words)] = script.steps.as_slice() else { return None };
-    let mut words = words.clone();
-    while let [Inner::Command { words: within, transparent: true, risky: None }] = inner(&words).as_slice() {
-        words = within.clone();
-    }
-    Some(words)
+    rules
 }
 
-/// A rule is suggested only when it is read back as a rule for this very command.
-fn checked(rule: String, words: &[Word]) -> Option<String> {
-    let parsed = Rule::parse(&rule, Layer::Session, 0).ok()?;
-    let covers = parsed.command().is_some_and(|pattern: &CommandPattern| pattern.covers(&joined(words)));
-    (covers && rule.len() <= RULE_MAX).then_some(rule)
+impl Lack {
+    /// True for a command all of whose words are certain, and for every file.
+    pub(crate) fn is_certain(&self) -> bool {
+        match self {
+            Self::Command(words) => words.iter().all(|word| word.literal().is_some()),
+            Self::File { .. } => true,
+        }
+    }
+
+    fn rule(&self, width: Width, workspace: &Workspace) -> Option<String> {
+        match self {
+            Self::Command(words) => command(words, width),
+            Self::File { protected: true, .. } if width == Width::Exact => None,
+            Self::File { access, path, .. } => file(*access, path, workspace),
+        }
+    }
 }
 
-/// The rule for a file's folder; outside the workspace without what lies deeper.
-pub(crate) fn path(access: Access, tool: &str, path: &str, workspace: &Workspace) -> Option<String> {
-    let place = workspace.place(workspace.cwd(), path)?;
-    if access == Access::Write && workspace.protects(&place) {
-        return None;
+/// The rule for a simple command: its words, since what else may follow them is anything, `--force` included.
+fn command(words: &[Word], width: Width) -> Option<String> {
+    let units = joined(words);
+    let uncertain = |unit: &Unit| match unit {
+        Unit::Char(character) => *character == '*' || character.is_control(),
+        Unit::Unknown => true,
+    };
+    let length: usize = "bash()".len() + units.iter().map(length).sum::<usize>();
+    match width {
+        Width::Exact if length > RULE_MAX || units.iter().any(uncertain) => return None,
+        Width::Exact | Width::Narrowest => {}
     }
+    let mut pattern = String::new();
+    for unit in &units {
+        match unit {
+            _ if pattern.len() >= RULE_MAX => break,
+            Unit::Char(character) if !uncertain(unit) => pattern.push(*character),
+            _ if pattern.ends_with('*') => {}
+            _ => pattern.push('*'),
+        }
+    }
+    if length > RULE_MAX && !pattern.ends_with('*') {
+        pattern.push('*');
+    }
+    Some(format!("bash({pattern})"))
+}
+
+fn length(unit: &Unit) -> usize {
+    match unit {
+        Unit::Char(character) => character.len_utf8(),
+        Unit::Unknown => 1,
+    }
+}
+
+/// The rule for a file, or for a folder and what lies below it.
+fn file(access: Access, path: &std::path::Path, workspace: &Workspace) -> Option<String> {
     let name = match access {
         Access::Read => "read",
         Access::Write => "edit",
     };
-    let escaped = |path: &std::path::Path| path.to_str().map(globset::escape);
-    let pattern = if place.resolved.is_dir() {
-        format!("{}/**", escaped(workspace.relative(&place.resolved).unwrap_or(&place.resolved))?)
-    } else {
-        let folder = place.resolved.parent()?;
-        match workspace.relative(folder) {
-            Some(folder) if folder == std::path::Path::new(".") => "*".to_owned(),
-            Some(folder) => format!("{}/**", escaped(folder)?),
-            None => format!("{}/*", escaped(folder)?.trim_end_matches('/')),
+    let pattern = globset::escape(workspace.relative(path).unwrap_or(path).to_str()?);
+    let below = if path.is_dir() { "/**" } else { "" };
+    Some(format!("{name}({}{below})", pattern.trim_end_matches('/'))).filter(|rule| rule.len() <= RULE_MAX)
+}
+
+/// The rules that a person grants who writes a wider pattern out: it stands in the place of those that it covers. `None`
+/// where it covers none.
+#[must_use]
+pub fn widened(rules: &[String], pattern: &str) -> Option<Vec<String>> {
+    let pattern = pattern.trim();
+    let mut granted: Vec<String> = Vec::new();
+    let mut covers = false;
+    for rule in rules {
+        let wider = wider(rule, pattern);
+        covers |= wider.is_some();
+        let rule = wider.unwrap_or_else(|| rule.clone());
+        if !granted.contains(&rule) {
+            granted.push(rule);
         }
-    };
-    let rule = format!("{name}({pattern})");
-    let parsed = Rule::parse(&rule, Layer::Session, 0).ok()?;
-    (parsed.permits(tool, access, &place, workspace) && rule.len() <= RULE_MAX).then_some(rule)
+    }
+    covers.then_some(granted)
+}
+
+/// The pattern as a rule of the same tool, if it covers what the rule covers.
+fn wider(rule: &str, pattern: &str) -> Option<String> {
+    let (tool, exact) = rule.strip_suffix(')')?.split_once('(')?;
+    let of_tool = |text: &'_ str| Some(text.strip_prefix(tool)?.strip_prefix('(')?.strip_suffix(')')?.to_owned());
+    let wider = format!("{tool}({})", of_tool(pattern).unwrap_or_else(|| pattern.to_owned()));
+    let parsed = Rule::parse(&wider, Layer::Session, 0).ok()?;
+    (parsed.covers_exactly(exact) && wider.len() <= RULE_MAX).then_some(wider)
 }

@@ -44,7 +44,8 @@ impl Driver {
             decision.verdict = if nobody { Verdict::Deny } else { at_least };
             decision.by = "limit:repeats".to_owned();
             decision.reason = Some("the same call was made several times with the same result".to_owned());
-            decision.always = None;
+            decision.always.clear();
+            decision.settled_with.clear();
         } else if decision.verdict == Verdict::Ask {
             settled_by = self.settled_by(&call);
         }
@@ -54,6 +55,7 @@ impl Driver {
             by: By(decision.by),
             reason: decision.reason,
             always: decision.always,
+            settled_with: decision.settled_with,
             settled_by,
             effects: call.effects,
             parallel: call.parallel,

@@ -396,10 +396,12 @@ impl State {
     }
 
     fn decide(&mut self, decided: &crate::ApprovalDecided) {
-        if let ApprovalOutcome::Always { rule } = &decided.outcome
-            && !self.grants.contains(rule)
-        {
-            self.grants.push(rule.clone());
+        if let ApprovalOutcome::Always { rules } = &decided.outcome {
+            for rule in rules {
+                if !self.grants.contains(rule) {
+                    self.grants.push(rule.clone());
+                }
+            }
         }
         let unanswered = decided.outcome == ApprovalOutcome::Unanswered;
         self.counters.unanswered += u64::from(unanswered);
