@@ -229,6 +229,7 @@ impl Work<'_> {
             match self.dialect {
                 Dialect::Structured | Dialect::Json => ", or name one with `near_line`, or take all with `all`",
                 Dialect::Sed => ", or take all with the flag `g`",
+                Dialect::Unified | Dialect::Envelope => ", or give its line in the hunk's header (`@@ -12,1 +12,1 @@`)",
                 _ => "",
             }
         );
