@@ -94,6 +94,18 @@ impl<'a> Source<'a> {
         self.lines.last().is_some_and(|line| line.end == line.next)
     }
 
+    /// True for whole lines, white space at their ends aside.
+    pub(crate) fn are_lines(&self, range: &Range<usize>) -> bool {
+        let edge = |at: usize| {
+            let line = self.lines.get(self.line_at(at));
+            line.is_none_or(|line| {
+                let (before, after) = (self.bytes.get(line.start..at), self.bytes.get(at..line.end));
+                [before, after].into_iter().any(|side| side.unwrap_or_default().trim_ascii().is_empty())
+            })
+        };
+        edge(range.start) && edge(range.end)
+    }
+
     /// The line end that new text takes at a place: of the first line that ends inside it, else of its own line, else
     /// of the line before, else the usual one of the file.
     pub(crate) fn line_end_at(&self, range: &Range<usize>) -> LineEnd {

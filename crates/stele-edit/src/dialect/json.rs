@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::loose::{self, Loose};
 use super::{Action, Dialect, Fault, Section};
+use crate::Edit;
 use crate::once::Once;
 use crate::refuse::{Code, Refusal};
-use crate::Edit;
 
 const OLD: [&str; 8] = ["old", "search", "old_string", "old_text", "oldText", "old_str", "oldString", "find"];
 const NEW: [&str; 8] = ["new", "replace", "new_string", "new_text", "newText", "new_str", "newString", "replacement"];

@@ -168,7 +168,8 @@ impl<'a> Reader<'a> {
                         match unicode(&mut characters) {
                             Some(character) => text.push(character),
                             None => {
-                                self.fault = escape.filter(|it| is_surrogate(it)).map(|it| Loose::Half(format!("\\u{it}")));
+                                self.fault =
+                                    escape.filter(|it| is_surrogate(it)).map(|it| Loose::Half(format!("\\u{it}")));
                                 return None;
                             }
                         }

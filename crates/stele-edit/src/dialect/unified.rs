@@ -186,7 +186,9 @@ fn git_header(lines: &[&str], mut at: usize, file: &mut File<'_>) -> Result<usiz
                 || line.starts_with("similarity ")
                 || line.starts_with("dissimilarity ") => {}
             _ if line.starts_with("old mode ") => old_mode = mode(&line[9..]).ok(),
-            _ if line.starts_with("new mode ") => file.mode = Some(mode(&line[9..])?).filter(|it| Some(*it) != old_mode),
+            _ if line.starts_with("new mode ") => {
+                file.mode = Some(mode(&line[9..])?).filter(|it| Some(*it) != old_mode)
+            }
             _ if line.starts_with("new file mode ") => {
                 file.created = true;
                 file.mode = Some(mode(&line[14..])?).filter(|mode| *mode != 0o100_644);
