@@ -13,6 +13,9 @@ pub struct Vendor {
     pub name: String,
     /// The protocol.
     pub wire: Wire,
+    /// Its own protocol: the wire alone means this vendor's server.
+    #[serde(default)]
+    pub owns_wire: bool,
     /// What its own SDK takes as the base URL.
     pub base_url: String,
     /// The variable that its own SDK reads another base URL from.
@@ -76,6 +79,9 @@ mod tests {
             assert!(!vendor.key_env.is_empty(), "{}", vendor.name);
             assert!(vendor.page.starts_with("https://"), "{}", vendor.name);
             assert_eq!(vendor.read.len(), 10, "{}", vendor.name);
+        }
+        for wire in Wire::ALL {
+            assert!(vendors().iter().filter(|vendor| vendor.owns_wire && vendor.wire == wire).count() <= 1, "{wire}");
         }
     }
 }
