@@ -16,6 +16,9 @@ pub struct Vendor {
     /// Its own protocol: the wire alone means this vendor's server.
     #[serde(default)]
     pub owns_wire: bool,
+    /// It serves others' models beside its own, or has none of its own.
+    #[serde(default)]
+    pub gateway: bool,
     /// What its own SDK takes as the base URL.
     pub base_url: String,
     /// The variable that its own SDK reads another base URL from.
@@ -58,6 +61,13 @@ pub fn vendors() -> &'static [Vendor] {
     &VENDORS.vendor
 }
 
+/// The vendor behind a base URL, where that is its own host and serves no models but its own.
+#[must_use]
+pub fn own_host(base_url: &str) -> Option<&'static Vendor> {
+    let address = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
+    vendors().iter().find(|vendor| !vendor.gateway && address(&vendor.base_url) == address(base_url))
+}
+
 /// The servers that may run on this machine.
 #[must_use]
 pub fn local_servers() -> &'static [LocalServer] {
@@ -68,6 +78,14 @@ pub fn local_servers() -> &'static [LocalServer] {
 mod tests {
     use super::*;
     use crate::http;
+
+    #[test]
+    fn a_host_is_its_vendors_alone_or_a_gateway() {
+        let name = |url: &str| own_host(url).map(|vendor| vendor.name.as_str());
+        assert_eq!(name("https://API.anthropic.com/"), Some("anthropic"));
+        assert_eq!(name("https://openrouter.ai/api/v1"), None);
+        assert_eq!(name("http://127.0.0.1:8080/v1"), None);
+    }
 
     #[test]
     fn the_sheet_parses() {
