@@ -455,7 +455,7 @@ impl Line<'_> {
             plural(counters.steps, "step"),
             plural(counters.executions, "execution"),
             tokens(&usage),
-            from_cache(usage.hit_rate()),
+            from_cache(state.hit_rate()),
             cost(state.cost())
         );
         self.say(&text);

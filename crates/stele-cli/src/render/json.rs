@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use stele_core::{CallId, Hash, Micros, Usage};
+use stele_core::{CallId, Coverage, Hash, Micros, Usage};
 use stele_provider::Delta;
 
 use crate::error::ErrorJson;
@@ -106,8 +106,11 @@ pub struct RunResult {
     pub error: Option<ErrorJson>,
     /// Tokens in disjoint buckets; one that nobody reported is absent.
     pub usage: Usage,
+    /// For how many attempts usage is known.
+    pub coverage: Coverage,
     /// Millionths of a US dollar; absent when a part of it has no known price.
     pub cost: Option<Micros>,
+    /// Share of the input that was read from the provider's cache; absent when it is not known of every attempt.
     pub hit_rate: Option<f64>,
     /// Results that were pointed at instead of sent again: no part of the provider's cache.
     #[serde(skip_serializing_if = "stele_core::Reuse::is_none")]

@@ -61,8 +61,13 @@ pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, elsewhere: bool, 
         money::elapsed(Duration::from_millis(time.unwrap_or(0)))
     ));
     let mut tokens = money::tokens(tally.account.usage());
-    tokens.push_str(&money::from_cache(tally.hit_rate()));
     let coverage = tally.account.coverage();
+    match tally.hit_rate() {
+        None if tally.account.usage().cache_read.is_some() && coverage.known == coverage.attempts => {
+            tokens.push_str(" · ? from cache");
+        }
+        rate => tokens.push_str(&money::from_cache(rate)),
+    }
     if coverage.known < coverage.attempts && coverage.known > 0 {
         tokens.push_str(&format!(" · known for {} of {} attempts", coverage.known, coverage.attempts));
     }
