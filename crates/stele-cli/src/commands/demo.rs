@@ -3,6 +3,7 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -86,6 +87,7 @@ fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch) -> Result<u8> {
             schema: None,
             warn_above: setup.config.warn_above,
             skipped: setup.config.skipped.clone(),
+            jobs: Arc::clone(&setup.jobs),
         };
         let view = run::view(setup, &args.output, tools, false);
         let mut front = Front { view, person: Person::nobody(), signals: Signals::new()? };

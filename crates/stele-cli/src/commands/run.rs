@@ -7,6 +7,7 @@ use std::sync::Arc;
 use stele_agent::{Agent, Approvals, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
 use stele_core::{By, CallStage, EndReason, Mode, Source, Tool};
+use stele_tools::Jobs;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::{Global, LimitArgs, OutputArgs, RunArgs};
@@ -43,6 +44,8 @@ pub struct Plan {
     pub warn_above: WarnAbove,
     /// What was not loaded for lack of trust.
     pub skipped: Vec<String>,
+    /// What runs in the background of this process.
+    pub jobs: Arc<Jobs>,
 }
 
 /// How it went.
@@ -99,6 +102,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
             schema,
             warn_above: setup.config.warn_above,
             skipped: setup.config.skipped.clone(),
+            jobs: Arc::clone(&setup.jobs),
         };
         let view = view(&setup, &args.output, tools, plan.schema.is_some());
         let mut front = Front { view, person, signals: Signals::new()? };
@@ -159,7 +163,7 @@ pub fn view(setup: &Setup, output: &OutputArgs, tools: Vec<Arc<dyn Tool>>, hold_
     if output.json {
         return View::Json(JsonView::new(Box::new(io::stdout()), output.deltas));
     }
-    let choice = Choice { quiet: output.quiet, hold_answer, progress: true };
+    let choice = Choice { quiet: output.quiet, hold_answer, progress: true, ..Choice::default() };
     View::Text(Box::new(text_view(setup, choice, tools)))
 }
 
@@ -197,7 +201,7 @@ pub async fn execute(agent: &Arc<Agent>, mut plan: Plan, front: &mut Front) -> O
     undo::tell_finished(&mut conversation.driver, &mut front.view);
     let error = run.prompts(&mut conversation, &mut plan, front).await.err();
     let error = error.map(|error| if run.tally.attempts > 0 { error.after_work() } else { error });
-    let outcome = run.outcome(agent, &conversation, plan.skipped, error);
+    let outcome = run.outcome(agent, &conversation, plan, error);
     conversation.driver.leave();
     outcome
 }
@@ -310,7 +314,7 @@ impl Run {
         self,
         agent: &Arc<Agent>,
         conversation: &Conversation,
-        skipped: Vec<String>,
+        plan: Plan,
         error: Option<CommandError>,
     ) -> Outcome {
         let driver = &conversation.driver;
@@ -329,6 +333,7 @@ impl Run {
         let stored = driver.is_stored();
         let head = agent.store().session(driver.session()).ok().filter(|_| stored).map(|row| row.head);
         let text = if self.tally.end.is_some() { self.tally.text.clone() } else { driver.state().last_text() };
+        let jobs = driver.state().open_jobs().map(|job| format!("{}: {}", job.job, job.title));
         let result = RunResult {
             status,
             stop: end.as_ref().map(|end| stop(end).to_owned()),
@@ -347,9 +352,9 @@ impl Run {
             attempts: self.tally.attempts,
             changed_files: self.tally.files.values().cloned().collect(),
             refused: self.tally.refused.clone(),
-            skipped,
+            skipped: plan.skipped,
             limit: end.as_ref().and_then(limit),
-            jobs: driver.state().open_jobs().map(|job| format!("{}: {}", job.job, job.title)).collect(),
+            jobs: jobs.chain(plan.jobs.left_running(driver.session())).collect(),
         };
         Outcome { result, tally: self.tally, exit, error }
     }

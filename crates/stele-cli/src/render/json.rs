@@ -129,7 +129,7 @@ pub struct RunResult {
     /// The limit that ended the last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitJson>,
-    /// Jobs that still ran when the run ended, and ended with it.
+    /// Jobs, and processes that commands left, that still ran when the run ended, and ended with it.
     pub jobs: Vec<String>,
 }
 
