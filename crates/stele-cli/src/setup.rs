@@ -80,6 +80,8 @@ pub struct Setup {
     pub look: Look,
     /// What the tools of this process run in the background.
     pub jobs: Arc<stele_tools::Jobs>,
+    /// The file of what endpoints were seen to take and to report.
+    ledger: PathBuf,
 }
 
 impl Setup {
@@ -89,7 +91,8 @@ impl Setup {
         let inputs = Inputs::read(environment.text(), &folder, config_flags(flags))?;
         let config = Config::load(&inputs)?;
         let look = environment.look(global.color);
-        Ok(Self { environment, config, folder, look, jobs: Arc::default() })
+        let ledger = config.data.join("ledger.jsonl");
+        Ok(Self { environment, config, folder, look, jobs: Arc::default(), ledger })
     }
 
     /// For commands that need no more than the logs: a configuration that is wrong does not stand in their way.
@@ -104,7 +107,8 @@ impl Setup {
         let Ok(inputs) = Inputs::defaults(environment.text()) else { return Err(error) };
         let config = Config::load(&inputs)?;
         let look = environment.look(global.color);
-        Ok((Self { environment, config, folder, look, jobs: Arc::default() }, Some(error)))
+        let ledger = config.data.join("ledger.jsonl");
+        Ok((Self { environment, config, folder, look, jobs: Arc::default(), ledger }, Some(error)))
     }
 
     /// The logs, for writing.
@@ -197,7 +201,7 @@ impl Setup {
 
     /// What endpoints were seen to take and to report.
     pub fn ledger(&self) -> LedgerFile {
-        LedgerFile::new(self.config.data.join("ledger.jsonl"))
+        LedgerFile::new(self.ledger.clone())
     }
 
     /// An agent. What was cut off before is told now.

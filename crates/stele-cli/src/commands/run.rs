@@ -21,7 +21,7 @@ use crate::person::{Pending, Person, Question, Typing};
 use crate::piped;
 use crate::prompt::{self, Prompts};
 use crate::render::json::{HeadJson, LimitJson, RunResult, Status};
-use crate::render::summary;
+use crate::render::summary::{self, GoesOn};
 use crate::render::text::{Choice, TextView};
 use crate::runtime::runtime;
 use crate::schema::Schema;
@@ -53,6 +53,8 @@ pub struct Outcome {
     pub result: RunResult,
     pub tally: Tally,
     pub exit: u8,
+    /// False where the model goes away with this process.
+    pub goes_on: bool,
     /// What kept it from ending by itself.
     pub error: Option<CommandError>,
 }
@@ -209,7 +211,7 @@ pub async fn execute(agent: &Arc<Agent>, mut plan: Plan, front: &mut Front) -> O
 fn failed_to_start(error: CommandError, skipped: Vec<String>) -> Outcome {
     let mut result = nothing_ran(&error);
     result.skipped = skipped;
-    Outcome { result, tally: Tally::default(), exit: error.kind.exit(), error: Some(error) }
+    Outcome { result, tally: Tally::default(), exit: error.kind.exit(), goes_on: true, error: Some(error) }
 }
 
 /// Calls that are open in the log are known to the view, and a question that was left is asked again.
@@ -356,7 +358,7 @@ impl Run {
             limit: end.as_ref().and_then(limit),
             jobs: jobs.chain(plan.jobs.left_running(driver.session())).collect(),
         };
-        Outcome { result, tally: self.tally, exit, error }
+        Outcome { result, tally: self.tally, exit, goes_on: true, error }
     }
 }
 
@@ -455,8 +457,13 @@ fn close(text: &mut TextView, outcome: &Outcome) {
         }
         return;
     }
-    let elsewhere = std::env::current_dir().and_then(|here| here.canonicalize()).is_ok_and(|here| here != text.folder);
-    let lines = summary::lines(&outcome.tally, &outcome.result, &text.folder, elsewhere, text.screen.style);
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let goes_on = match here {
+        _ if !outcome.goes_on => GoesOn::Never,
+        Ok(here) if here != text.folder => GoesOn::Elsewhere,
+        _ => GoesOn::Here,
+    };
+    let lines = summary::lines(&outcome.tally, &outcome.result, &text.folder, goes_on, text.screen.style);
     text.warn(&format!("\n{}", lines.join("\n")));
 }
 
