@@ -48,8 +48,9 @@ fn granted(always: &[String], pattern: &str) -> Result<Vec<String>, &'static str
     if pattern.is_empty() {
         return Ok(always.to_vec());
     }
-    stele_guard::widened(always, pattern)
-        .ok_or("  (a pattern behind always has to cover a rule that is shown, as a git push * covers git push origin x)")
+    stele_guard::widened(always, pattern).ok_or(
+        "  (a pattern behind always has to cover a rule that is shown, as a git push * covers git push origin x)",
+    )
 }
 
 /// Reads a person's line.

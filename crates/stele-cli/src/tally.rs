@@ -76,7 +76,7 @@ impl Tally {
 
     /// Share of the input that was read from the provider's cache.
     pub fn hit_rate(&self) -> Option<f64> {
-        self.account.usage().hit_rate()
+        self.account.hit_rate()
     }
 
     /// Takes one record.

@@ -7,6 +7,8 @@ use crate::{CacheTtl, Config, Coverage, Event, Micros, OptionalField, Price, Rec
 pub struct Account {
     usage: Usage,
     coverage: Coverage,
+    /// False once an attempt that may have been billed did not say what it read from the cache.
+    tells_reads: bool,
     cost: Option<Micros>,
     at_most: Option<Micros>,
     terms: Terms,
@@ -65,7 +67,7 @@ impl Account {
     fn under(terms: Terms) -> Self {
         let (cost, at_most) = (Some(Micros(0)), Some(Micros(0)));
         let (usage, coverage) = (Usage::default(), Coverage::default());
-        Self { usage, coverage, cost, at_most, terms, awaiting: None, counter: None, counted: None }
+        Self { usage, coverage, tells_reads: true, cost, at_most, terms, awaiting: None, counter: None, counted: None }
     }
 
     /// An empty account of what comes after this one, the end of a request that is under way included.
@@ -125,6 +127,7 @@ impl Account {
         self.coverage.attempts += 1;
         let Some(usage) = usage.filter(|usage| !usage.is_unknown()) else {
             if billed {
+                self.tells_reads = false;
                 (self.cost, self.at_most) = (None, plus(self.at_most, bound));
             }
             return None;
@@ -134,6 +137,7 @@ impl Account {
         if let (Some(awaited), Some(input)) = (awaited, usage.counted()) {
             self.counted = Some(Counted { len: awaited.len, input });
         }
+        self.tells_reads &= usage.tells_reads();
         let more = self.terms.price.and_then(|price| price.of(&usage));
         let at_most = more.or_else(|| self.most_of(&usage)).or(bound);
         (self.cost, self.at_most) = (plus(self.cost, more), plus(self.at_most, at_most));
@@ -150,6 +154,13 @@ impl Account {
     #[must_use]
     pub fn usage(&self) -> &Usage {
         &self.usage
+    }
+
+    /// Share of the input that was read from the provider's cache; absent unless every attempt that may have been billed
+    /// says what it read.
+    #[must_use]
+    pub fn hit_rate(&self) -> Option<f64> {
+        self.usage.hit_rate().filter(|_| self.tells_reads)
     }
 
     /// For how many attempts usage is known.
@@ -223,6 +234,25 @@ mod tests {
         fold(&mut account, answer(None, true));
         assert_eq!((account.cost(), account.coverage().attempts), (None, 2));
         assert_eq!(account.at_most(), Some(Micros(7 + 99 + 1_000)));
+    }
+
+    #[test]
+    fn a_rate_is_known_for_all_or_for_none() {
+        let told =
+            |fresh, read| Some(Usage { fresh: Some(fresh), cache_read: read, output: Some(1), ..Usage::default() });
+        let mut account = Account::default();
+        fold(&mut account, answer(told(100, Some(900)), false));
+        assert_eq!(account.hit_rate(), Some(0.9));
+        // An attempt that was refused read nothing and was not billed.
+        let failure = crate::Failure::new(crate::FailureCode::RateLimited, "later");
+        fold(&mut account, crate::RequestFailed { attempt: 1, failure });
+        assert_eq!((account.hit_rate(), account.coverage().attempts), (Some(0.9), 2));
+        for unknown in [None, told(1_000, None)] {
+            let mut account = account.clone();
+            fold(&mut account, answer(unknown, false));
+            assert_eq!(account.hit_rate(), None, "{unknown:?}");
+            assert_eq!(account.from_here().hit_rate(), None);
+        }
     }
 
     #[test]

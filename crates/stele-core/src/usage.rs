@@ -107,6 +107,13 @@ impl Usage {
         (total > 0).then(|| read as f64 / total as f64)
     }
 
+    /// True when it says what was read from the cache and what was not. A sum over attempts has a hit rate only where
+    /// every one of them says so: a share of known and unknown together is the share of nothing.
+    #[must_use]
+    pub fn tells_reads(&self) -> bool {
+        self.fresh.is_some() && self.cache_read.is_some()
+    }
+
     /// Adds what another attempt reported: known plus unknown stays the known part.
     pub fn add(&mut self, other: &Self) {
         for (sum, more) in [

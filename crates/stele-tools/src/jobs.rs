@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use stele_core::{CallSession, JobId, JobMeta, JobNotice, JobStatus, SessionId, ToolError};
 use tokio::sync::{broadcast, oneshot, watch};
 
+use crate::card;
 use crate::error::{Error, Result};
+use crate::remains::Remains;
 use crate::shell::{self, Command, End, Follow, Outcome, Output};
 
 /// Jobs that run at the same time in one session.
@@ -22,12 +24,14 @@ const ENDS: usize = 64;
 /// The jobs of all sessions of this process.
 pub struct Jobs {
     all: Mutex<BTreeMap<(SessionId, JobId), Arc<Job>>>,
+    /// What commands left running, with their first line.
+    remains: Mutex<Vec<(SessionId, String, Remains)>>,
     ends: broadcast::Sender<String>,
 }
 
 impl Default for Jobs {
     fn default() -> Self {
-        Self { all: Mutex::default(), ends: broadcast::Sender::new(ENDS) }
+        Self { all: Mutex::default(), remains: Mutex::default(), ends: broadcast::Sender::new(ENDS) }
     }
 }
 
@@ -65,6 +69,14 @@ impl Jobs {
         let runs = job.status() == JobStatus::Running;
         job.ask_to_stop();
         Ok(runs)
+    }
+
+    /// What commands of a session left running that still does, in a line for each command.
+    #[must_use]
+    pub fn left_running(&self, session: &SessionId) -> Vec<String> {
+        let remains = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = remains.iter().filter(|(owner, ..)| owner == session);
+        own.filter_map(|(_, line, remains)| Some(format!("{}, left running by: {line}", remains.named()?))).collect()
     }
 
     /// Tells of each end that no call of the model waited for, in one line, from now on.
@@ -155,6 +167,7 @@ impl Jobs {
                     // Also one that ended before it was reported as started.
                     started(Ok(()));
                     let waited = own.end(&command, &outcome);
+                    jobs.keep(&owner, &task.line, outcome.remains);
                     if is_closed.try_recv() == Ok(true) {
                         jobs.lock().retain(|(session, _), _| *session != owner);
                     } else if !waited {
@@ -174,6 +187,13 @@ impl Jobs {
             Ok(Err(error)) => Err(error),
             Err(_) => Err(Error::Spawn("the job ended before it was started".to_owned())),
         }
+    }
+
+    /// Keeps what a command left running in view.
+    pub(crate) fn keep(&self, session: &SessionId, line: &str, remains: Option<Remains>) {
+        let mut all = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(.., remains)| remains.named().is_some());
+        all.extend(remains.map(|remains| (session.clone(), card::title(line), remains)));
     }
 
     /// The jobs of a session that this process knows, in their order.

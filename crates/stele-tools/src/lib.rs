@@ -30,6 +30,7 @@ mod path;
 mod pdf;
 mod picture;
 mod preview;
+mod remains;
 pub mod sanitise;
 mod schema;
 mod shell;

@@ -56,7 +56,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
         let mut person = Person::present(questions, Typing::Steers, !setup.look.dumb)
             .remembering(past::earlier(agent.store().clone(), &setup.folder));
         person.listen();
-        let choice = Choice { quiet: false, hold_answer: false, progress: false };
+        let choice = Choice::default();
         let text = run::text_view(setup, choice, tools);
         let mut line = Line {
             setup,
@@ -455,7 +455,7 @@ impl Line<'_> {
             plural(counters.steps, "step"),
             plural(counters.executions, "execution"),
             tokens(&usage),
-            from_cache(usage.hit_rate()),
+            from_cache(state.hit_rate()),
             cost(state.cost())
         );
         self.say(&text);

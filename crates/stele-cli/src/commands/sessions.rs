@@ -15,6 +15,7 @@ use crate::error::{CommandError, Result};
 use crate::feed::{Seen, records};
 use crate::given;
 use crate::output::{self, JsonView, View};
+use crate::render::card::Depth;
 use crate::render::inert::{inert, one_line, shorten};
 use crate::render::json;
 use crate::render::money::{cost, plural};
@@ -46,7 +47,9 @@ struct Row<'a> {
 pub fn main(setup: &Setup, command: SessionsCommand) -> Result<u8> {
     match command {
         SessionsCommand::List { here, limit, json } => list(setup, here, limit, json),
-        SessionsCommand::Show { id, timeline, json } => show(setup, &id, timeline, json),
+        SessionsCommand::Show { id, timeline, full, json } => {
+            show(setup, &id, timeline, if full { Depth::Full } else { Depth::Brief }, json)
+        }
         SessionsCommand::Search { query, limit, json } => search(setup, &query.join(" "), limit, json),
         SessionsCommand::Export { id, output } => export(setup, &id, output.as_deref()),
         SessionsCommand::Import { file, json } => import(setup, &file, json),
@@ -115,7 +118,7 @@ fn text_row(row: &SessionRow, style: Style) -> String {
     )
 }
 
-fn show(setup: &Setup, id: &str, as_timeline: bool, json: bool) -> Result<u8> {
+fn show(setup: &Setup, id: &str, as_timeline: bool, depth: Depth, json: bool) -> Result<u8> {
     let store = setup.logs()?;
     let id = store.resolve(id)?;
     let row = store.session(&id)?;
@@ -137,7 +140,7 @@ fn show(setup: &Setup, id: &str, as_timeline: bool, json: bool) -> Result<u8> {
     // Everything is one transcript here, on standard output.
     let mut screen = Screen::new(Box::new(io::stdout()), Box::new(io::stdout()), style, terminals);
     screen.note(&text_row(&row, style));
-    let choice = Choice { quiet: false, hold_answer: false, progress: false };
+    let choice = Choice { depth, ..Choice::default() };
     let mut view =
         View::Text(Box::new(TextView::new(screen, choice, setup.tools(None), Path::new(&row.cwd).to_owned())));
     for logged in records(&store, &id)? {

@@ -161,12 +161,6 @@ pub fn is_table(path: &[&str]) -> bool {
     })
 }
 
-/// True when the path is a key or has keys below it.
-pub fn is_known(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('.').collect();
-    find(&parts).is_some() || is_table(&parts)
-}
-
 /// A limit that exists and cannot be set.
 pub fn fixed_limit(path: &str) -> Option<&'static Bound> {
     limits::ALL.iter().find(|bound| bound.name == path)

@@ -137,6 +137,9 @@ pub struct ProcessMeta {
     pub timed_out: bool,
     /// Bytes of output, shown or not.
     pub output_bytes: u64,
+    /// What of it still ran when the call returned, in words; absent when nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
 }
 
 /// What a search found.

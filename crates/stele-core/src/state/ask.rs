@@ -161,6 +161,12 @@ impl State {
         self.account.usage()
     }
 
+    /// Share of the input that was read from the cache so far; absent when it is not known of every attempt.
+    #[must_use]
+    pub fn hit_rate(&self) -> Option<f64> {
+        self.account.hit_rate()
+    }
+
     /// For how many attempts usage is known.
     #[must_use]
     pub fn coverage(&self) -> Coverage {

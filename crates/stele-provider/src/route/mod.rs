@@ -21,7 +21,7 @@ pub use config::{CacheConfig, Marks, RouteConfig};
 pub use dialect::dialect;
 pub use error::RouteError;
 pub use find::routes;
-pub use vendor::{LocalServer, Vendor, local_servers, vendors};
+pub use vendor::{LocalServer, Vendor, local_servers, own_host, vendors};
 
 /// Most tokens of an answer where the wire must be told and nothing else was said.
 const MAX_OUTPUT_DEFAULT: u64 = 32_000;

@@ -56,6 +56,24 @@ fn a_vendors_key_goes_to_its_own_server_only() {
 }
 
 #[test]
+fn a_wire_alone_means_the_vendor_that_owns_it_or_nobody() {
+    let alone = |wire: Wire| {
+        let keys = vendors().iter().flat_map(|vendor| vendor.key_env.iter().map(|name| (name.as_str(), "k")));
+        list(&keys.chain([("STELE_WIRE", wire.name()), ("STELE_MODEL", "m")]).collect::<Vec<_>>(), "")
+    };
+    for (wire, host, key) in [
+        (Wire::AnthropicMessages, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+        (Wire::OpenaiResponses, "https://api.openai.com/v1", "OPENAI_API_KEY"),
+        (Wire::Gemini, "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"),
+    ] {
+        let route = &alone(wire).unwrap()[0];
+        assert_eq!((route.base_url.as_str(), &route.key), (host, &KeySource::Env(key.into())), "{wire}");
+    }
+    let error = alone(Wire::OpenaiChat).unwrap_err();
+    assert!(error.to_string().starts_with("config.route: STELE_*: STELE_BASE_URL is missing"), "{error}");
+}
+
+#[test]
 fn a_table_named_as_a_vendor_fills_in_the_rest() {
     let routes = list(&[("GROQ_API_KEY", "g")], "[groq]\nmodel = \"llama\"\ncache = { marks = \"off\" }").unwrap();
     assert_eq!(names(&routes), ["groq"]);

@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::output::Output;
 use crate::error::{Error, Result};
+use crate::remains::Remains;
 use crate::supervise::{
     After, Asked, BASH_ENV, Control, Ending, Event, Left, MARK, MARKS, Reach, Report, SWEEPING, WATCH, direct, sweep,
     watch, watch_child,
@@ -91,6 +92,8 @@ pub(crate) struct Outcome {
     pub(crate) duration: Duration,
     /// How its shell was left, where that is known.
     pub(crate) after: Option<After>,
+    /// What of it goes on, where something does.
+    pub(crate) remains: Option<Remains>,
 }
 
 /// Runs a command to its end, to its time limit or until it is cancelled. Always returns within the
@@ -197,8 +200,8 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
     if let Some(live) = live {
         (follow.progress)(&live);
     }
-    running.leave(left.any, until).await;
-    Ok(Outcome { end, ending, left, group, mark, duration, after })
+    let remains = running.leave(&left, until).await;
+    Ok(Outcome { end, ending, left, group, mark, duration, after, remains })
 }
 
 /// The output; one that panicked while it held the lock left nothing half done.
@@ -411,13 +414,15 @@ impl Running {
 
     /// Leaves the command. What still runs is kept on its life line: it goes on until it ends, or
     /// until the agent does, and what it prints is read, so that it does not block or fail.
-    async fn leave(mut self, left: bool, until: Instant) {
-        if !left {
+    async fn leave(mut self, left: &Left, until: Instant) -> Option<Remains> {
+        if !left.any {
             if let Some(supervisor) = &mut self.supervisor {
                 let _ = timeout_at(until, supervisor.child.wait()).await;
             }
-            return;
+            return None;
         }
+        let supervisor = self.supervisor.as_ref().and_then(|supervisor| supervisor.number);
+        let (remains, held) = Remains::of(supervisor.filter(|_| cfg!(target_os = "linux")), left);
         tokio::spawn(async move {
             // Moved in as a whole: the life line hangs on the controls.
             let mut this = self;
@@ -428,10 +433,13 @@ impl Running {
                 if let Some(swept) = supervisor.swept.take() {
                     let _ = swept.await;
                 }
+                // From here on its number may be another one's.
+                drop(held);
                 let _ = supervisor.child.wait().await;
             }
             drop(this);
         });
+        Some(remains)
     }
 }
 

@@ -99,6 +99,27 @@ pub(crate) struct Left {
     pub(crate) processes: Vec<Process>,
 }
 
+impl Left {
+    /// Who it is, in words; `None` where nothing is left.
+    pub(crate) fn named(&self) -> Option<String> {
+        let names: Vec<String> =
+            self.processes.iter().map(|process| format!("{} ({})", process.name, process.pid)).collect();
+        match (self.any, names.len()) {
+            (false, _) => None,
+            (true, 0) => Some("a process".to_owned()),
+            (true, known) if self.total > known => {
+                Some(format!("{} and {} more", names.join(", "), self.total - known))
+            }
+            (true, _) => Some(names.join(", ")),
+        }
+    }
+}
+
+/// What runs now beneath a supervisor that was not waited for yet.
+pub(crate) fn beneath_supervisor(supervisor: Pid) -> Left {
+    processes::left(processes::descendants(supervisor))
+}
+
 /// A process, by what a person needs to find it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Process {
