@@ -284,8 +284,15 @@ mod tests {
 
     #[test]
     fn changes_of_a_file_add_up() {
-        let file =
-            |action, added| FileMeta { path: "/a".to_owned(), action, hash: None, added, removed: 1, diff: None };
+        let file = |action, added| FileMeta {
+            path: "/a".to_owned(),
+            action,
+            hash: None,
+            added,
+            removed: 1,
+            diff: None,
+            part: None,
+        };
         let result = |action, added| -> Event {
             let meta = ResultMeta { files: vec![file(action, added)], ..ResultMeta::default() };
             ToolResult { call: CallId(1), content: "".into(), images: Vec::new(), error: None, meta }.into()
@@ -313,6 +320,7 @@ mod tests {
                 added: 3,
                 removed: 1,
                 diff: None,
+                part: None,
             };
             let meta = ResultMeta { files: files.iter().map(file).collect(), ..ResultMeta::default() };
             ToolResult { call: CallId(1), content: "".into(), images: Vec::new(), error: None, meta }.into()

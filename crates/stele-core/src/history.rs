@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::cut::Origin;
 use crate::{
-    CallId, FileChange, FileChanged, JobId, RedoApplied, Seq, SurfaceItem, TodoItem, ToolErrorClass, ToolResult,
-    UndoApplied,
+    CallId, FileChange, FileChanged, FileVersion, JobId, RedoApplied, Seq, SurfaceItem, TodoItem, ToolErrorClass,
+    ToolResult, UndoApplied,
 };
 
 /// Most characters of a title.
@@ -125,10 +125,10 @@ impl History {
         &self.undone
     }
 
-    /// True when the open turn changed this file before.
+    /// What the open turn made of a file; absent when it did not change it before.
     #[must_use]
-    pub fn knows(&self, path: &str) -> bool {
-        self.open.as_ref().is_some_and(|open| open.files.contains_key(path))
+    pub fn left_as(&self, path: &str) -> Option<Option<FileVersion>> {
+        self.open.as_ref()?.files.get(path).map(|change| change.after)
     }
 
     /// The undo or redo whose files are not known to be changed.
@@ -188,7 +188,15 @@ impl History {
         let Some(open) = &mut self.open else { return };
         let change = light(&changed.change);
         if changed.ahead {
-            self.ahead.entry(changed.call).or_default().push(change.clone());
+            let ahead = self.ahead.entry(changed.call).or_default();
+            match ahead.iter_mut().find(|said| said.path == change.path) {
+                // Nothing came of what it had said, since somebody else changed the file meanwhile.
+                Some(said) => {
+                    let void = std::mem::replace(said, change.clone());
+                    open.files.retain(|_, known| known.path != void.path || known.before != void.before);
+                }
+                None => ahead.push(change.clone()),
+            }
         } else if let Some(ahead) = self.ahead.get_mut(&changed.call) {
             let known = ahead.iter_mut().filter(|known| known.path == change.path);
             known.for_each(|known| known.after = change.after);

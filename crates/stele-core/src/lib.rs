@@ -28,6 +28,7 @@ mod literal;
 mod look;
 mod message;
 mod owed;
+mod read_file;
 mod record;
 mod repair;
 mod repeats;
@@ -58,6 +59,7 @@ pub use literal::Literal;
 pub use look::{is_alike, is_hidden, name_on_a_line};
 pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
 pub use owed::{Action, close, may_send_again, owed, partial_answer, resume};
+pub use read_file::{ReadFile, ReadFiles};
 pub use record::{Record, RecordBytes, Stored};
 pub use request::{
     CacheMarks, CacheTtl, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock,
@@ -71,7 +73,7 @@ pub use surface::{
 };
 pub use text::{BlobRef, INLINE_MAX, Text};
 pub use tool::{
-    Ahead, CallSession, Effects, Future, Invocation, JobNotice, NotLogged, ReadFiles, Shown, ShownFiles, Tool,
-    ToolError, ToolErrorClass, ToolOutput, ToolSpec, Watch,
+    Ahead, CallSession, Effects, Future, Invocation, JobNotice, NotLogged, Shown, ShownFiles, Tool, ToolError,
+    ToolErrorClass, ToolOutput, ToolSpec, Watch,
 };
 pub use usage::{Coverage, LongPrice, Price, Usage};

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    CallCard, CallId, FileChange, Hash, Image, ImageInput, JobId, JobMeta, ResultCard, ResultMeta, SessionId, Subject,
-    Text, TodoItem,
+    CallCard, CallId, FileChange, Hash, Image, ImageInput, JobId, JobMeta, ReadFiles, ResultCard, ResultMeta,
+    SessionId, Subject, Text, TodoItem,
 };
 
 /// A boxed future.
@@ -74,9 +74,6 @@ pub trait Tool: Send + Sync {
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput>;
 }
 
-/// Hashes of files as this session last saw them, by absolute path.
-pub type ReadFiles = BTreeMap<PathBuf, Hash>;
-
 /// What of a file the model was last shown, and still sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
@@ -105,7 +102,7 @@ pub struct Invocation<'a> {
     pub workspace: &'a Path,
     /// The session that the call belongs to.
     pub session: CallSession,
-    /// Files that the model was shown, with the hash it was shown.
+    /// Files that the model was shown, and how much of them.
     pub read_files: Arc<ReadFiles>,
     /// What the model still sees of files.
     pub shown_files: Arc<ShownFiles>,

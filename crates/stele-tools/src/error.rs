@@ -105,11 +105,17 @@ pub(crate) enum Error {
         /// The path as it was asked for.
         path: String,
     },
-    /// An existing file that the model has not been shown would be replaced.
-    #[error("{path} exists and was not read in this session; read it first, or use edit")]
+    /// An existing file that the model has not been shown, or not whole, would be replaced.
+    #[error(
+        "{path} exists and {} not read in this session; read {} first, or use edit",
+        lines.as_ref().map_or("was".to_owned(), |lines| format!("its lines {lines} were")),
+        if lines.is_some() { "them" } else { "it" }
+    )]
     Unread {
         /// The path as it was asked for.
         path: String,
+        /// The lines that were not shown; absent where nothing was.
+        lines: Option<String>,
     },
     /// A file changed since the model was shown it.
     #[error(
@@ -120,6 +126,12 @@ pub(crate) enum Error {
         path: String,
         /// What the write would have changed.
         diff: String,
+    },
+    /// A file is not what a change was worked out from, again and again.
+    #[error("{path} is being changed by somebody else; nothing was written. Do it again once that is over")]
+    Changed {
+        /// The path as it was asked for.
+        path: String,
     },
     /// The edit engine refused.
     #[error("{message}")]
@@ -201,7 +213,7 @@ impl Error {
             Self::ReadOnly { .. } => "file.read_only",
             Self::Kept { .. } => "file.kept",
             Self::Unread { .. } => "write.unread",
-            Self::Stale { .. } => "edit.stale",
+            Self::Stale { .. } | Self::Changed { .. } => "edit.stale",
             Self::Refused { code, .. } => code,
             Self::HalfDone { .. } => "patch.half_done",
             Self::Io { .. } => "file.io",
@@ -219,7 +231,9 @@ impl Error {
     /// The kind of error, as the loop sees it.
     pub(crate) fn class(&self) -> ToolErrorClass {
         match self {
-            Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Defect(_) => ToolErrorClass::Transient,
+            Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Changed { .. } | Self::Defect(_) => {
+                ToolErrorClass::Transient
+            }
             Self::TimedOut
             | Self::Cancelled
             | Self::Kept { .. }

@@ -15,6 +15,7 @@
 mod attributes;
 mod card;
 pub mod change;
+pub mod claim;
 mod declare;
 mod document;
 mod error;

@@ -1,5 +1,6 @@
 //! From the name a model wrote to the file that is meant.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -108,26 +109,55 @@ impl Place {
                 real = next;
                 continue;
             }
-            let Component::Normal(name) = component else { return Err(self.missing(asked)) };
-            let mut alike = look_alikes(&real, &name.to_string_lossy());
-            match alike.len() {
-                1 => {
-                    real.push(alike.remove(0));
-                    instead = true;
-                }
-                0 => return Err(self.missing(asked)),
-                _ => {
-                    let candidates: Vec<String> =
-                        alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy()))).collect();
-                    return Err(Error::AmbiguousName { path: asked.to_owned(), candidates: candidates.join(", ") });
-                }
-            }
+            real.push(self.look_alike(&real, component, asked)?.ok_or_else(|| self.missing(asked))?);
+            instead = true;
         }
         let shown = real.strip_prefix(&self.cwd).unwrap_or(&real).to_string_lossy().into_owned();
         match fs::canonicalize(&real) {
             Ok(path) => Ok(Found { path, instead: instead.then_some(shown) }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(asked)),
             Err(error) => Err(Error::io("open", asked)(error)),
+        }
+    }
+
+    /// The file that is written over or created through a name: [`Place::target`], but a part of the path that does not
+    /// exist is taken for the one sibling that looks the same, so that nothing gets a twin that nobody can tell from it.
+    pub(crate) fn writable(&self, asked: &str) -> Result<Found> {
+        let target = self.target(asked)?;
+        let mut real = PathBuf::new();
+        let mut instead = false;
+        let mut rest = target.components();
+        for component in rest.by_ref() {
+            let next = real.join(component);
+            if fs::symlink_metadata(&next).is_ok() {
+                real = next;
+                continue;
+            }
+            match self.look_alike(&real, component, asked)? {
+                Some(name) => real = deepest(&real.join(name)).map_err(Error::io("open", asked))?,
+                None => {
+                    real = next;
+                    break;
+                }
+            }
+            instead = true;
+        }
+        let path = self.not_kept(asked, rest.fold(real, |path, component| path.join(component)))?;
+        let shown = path.strip_prefix(&self.cwd).unwrap_or(&path).to_string_lossy().into_owned();
+        Ok(Found { instead: instead.then_some(shown), path })
+    }
+
+    /// The one name in a folder that looks like one that does not exist.
+    fn look_alike(&self, folder: &Path, component: Component<'_>, asked: &str) -> Result<Option<OsString>> {
+        let Component::Normal(name) = component else { return Ok(None) };
+        let mut alike = look_alikes(folder, &name.to_string_lossy());
+        match alike.len() {
+            0 | 1 => Ok(alike.pop()),
+            _ => {
+                let candidates: Vec<String> =
+                    alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy()))).collect();
+                Err(Error::AmbiguousName { path: asked.to_owned(), candidates: candidates.join(", ") })
+            }
         }
     }
 
@@ -225,14 +255,14 @@ fn deepest(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn siblings(folder: &Path) -> Vec<std::ffi::OsString> {
+fn siblings(folder: &Path) -> Vec<OsString> {
     let mut names: Vec<_> =
         fs::read_dir(folder).into_iter().flatten().take(SIBLINGS).flatten().map(|entry| entry.file_name()).collect();
     names.sort();
     names
 }
 
-fn look_alikes(folder: &Path, name: &str) -> Vec<std::ffi::OsString> {
+fn look_alikes(folder: &Path, name: &str) -> Vec<OsString> {
     siblings(folder).into_iter().filter(|sibling| is_alike(name, &sibling.to_string_lossy())).collect()
 }
 

@@ -10,6 +10,7 @@ use stele_core::ToolError;
 use stele_edit::{Entry, FileChange, Folder, Options, Spot};
 
 use crate::change::{Becomes, Change, LINK, Wanted, is_missing};
+use crate::claim::Was;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::overwrite::InPlace;
@@ -86,6 +87,9 @@ impl Planned {
             let path = place_of(&self.place, change)?;
             let from = change.moved_from.as_deref();
             let from = from.map(|from| Ok::<_, Error>((from, self.place.name(from)?))).transpose()?;
+            // What is moved comes to where nothing was.
+            let before = Was::of(change.before.as_deref());
+            let was = if from.is_some() { Was::Nothing } else { before };
             if change.entry == Entry::Link {
                 for (shown, path) in from.iter().map(|(shown, path)| (*shown, path)).chain([(shown, &path)]) {
                     refuse_detour(&self.place, shown, path)?;
@@ -100,12 +104,12 @@ impl Planned {
                     Entry::File => change.mode.map(|mode| mode & 0o777).or_else(kept),
                 };
                 let becomes = Becomes::Content(Wanted { bytes: after, mode, linked: None });
-                changes.push(Change { shown, path: path.clone(), becomes });
+                changes.push(Change { shown, path: path.clone(), was, becomes });
             } else {
-                changes.push(Change { shown, path, becomes: Becomes::Gone(None) });
+                changes.push(Change { shown, path, was, becomes: Becomes::Gone(None) });
             }
             if let Some((shown, path)) = from {
-                changes.push(Change { shown, path, becomes: Becomes::Gone(None) });
+                changes.push(Change { shown, path, was: before, becomes: Becomes::Gone(None) });
             }
         }
         for change in &changes {

@@ -68,8 +68,9 @@ impl Driver {
     }
 
     fn file_changed(&mut self, call: CallId, mut change: FileChange, ahead: bool) -> Result<()> {
-        // What a file was before the turn is kept once.
-        if self.state.history().knows(&change.path) {
+        // What a file was before the turn is kept once; what somebody else made of it since, besides.
+        let known = self.state.history().left_as(&change.path);
+        if known.is_some_and(|known| known.map(|it| it.hash) == change.before.map(|it| it.hash)) {
             change.kept = None;
         }
         self.append(FileChanged { call, ahead, change })

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use stele_core::{Content, FileChange, FileLeft, FileVersion, Hash, LeftWhy, ToolError, limits};
 use stele_store::Store;
 use stele_tools::change::{self, Becomes, Change, Moved, Wanted};
+use stele_tools::claim::{Claim, Was};
 use stele_tools::{InPlace, names};
 
 use super::Restored;
@@ -189,10 +190,10 @@ impl Plan {
                         Becomes::Moved(Moved { from: from.clone(), made: made(from), mode: version.mode })
                     }
                 };
-                Change { shown: &step.name, path: step.path.clone(), becomes }
+                Change { shown: &step.name, path: step.path.clone(), was: Was::from(step.now), becomes }
             })
             .collect();
-        match change::apply(&changes, in_place) {
+        match change::apply(&changes, in_place, &mut Claim::default()) {
             Ok(notes) => Ok(notes),
             Err(error) if error.code == "patch.half_done" => Err(Error::HalfRestored(error)),
             Err(error) => Err(Error::Restore(error)),

@@ -10,6 +10,7 @@ use stele_edit::limits::MAX_INPUT;
 use stele_edit::{Healed, Refusal, unified_diff};
 use stele_tools::InPlace;
 use stele_tools::change::{self, Becomes, Change, Wanted};
+use stele_tools::claim::{self, Claim, Was};
 use stele_tools::tree;
 
 use crate::args::{EditArgs, EditOutput, Global, PatchArgs};
@@ -77,7 +78,10 @@ pub fn edit(environment: &Environment, global: &Global, args: &EditArgs) -> Resu
     };
     let input = input()?;
     signals::hold()?;
-    let outcome = input.and_then(|input| edit_one(&folder, asked, &input, &Writing::of(environment, &args.output)));
+    let outcome = input.and_then(|input| {
+        let writing = Writing::of(environment, &args.output);
+        claim::in_turn(|claim| edit_one(&folder, asked, &input, &writing, claim))
+    });
     finish(outcome, &args.output, look)
 }
 
@@ -86,7 +90,10 @@ pub fn patch(environment: &Environment, global: &Global, args: &PatchArgs) -> Re
     let (folder, look) = (setup::folder(global)?, environment.look(global.color));
     let input = input()?;
     signals::hold()?;
-    let outcome = input.and_then(|input| patch_many(&folder, &input, &Writing::of(environment, &args.output)));
+    let outcome = input.and_then(|input| {
+        let writing = Writing::of(environment, &args.output);
+        claim::in_turn(|claim| patch_many(&folder, &input, &writing, claim))
+    });
     finish(outcome, &args.output, look)
 }
 
@@ -121,7 +128,7 @@ fn input() -> Result<Result<String, Refused>> {
     }))
 }
 
-fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing) -> Result<Report, Refused> {
+fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing, claim: &mut Claim) -> Result<Report, Refused> {
     let located = change::locate(folder, asked)?;
     let named = located.instead.as_deref().unwrap_or(asked);
     let before = located.bytes.as_deref();
@@ -132,20 +139,23 @@ fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing) -> Resul
     }
     if !writing.dry_run {
         let becomes = Becomes::Content(Wanted { bytes: &applied.bytes, mode: None, linked: None });
-        notes.extend(change::apply(&[Change { shown: named, path: located.path, becomes }], &writing.in_place)?);
+        let change = Change { shown: named, path: located.path, was: Was::of(before), becomes };
+        notes.extend(change::apply(&[change], &writing.in_place, claim)?);
+        notes.extend(claim.note().map(str::to_owned));
     }
     let file = file_report(named, None, before, Some(&applied.bytes));
     Ok(report(vec![(file, None)], &applied.healed, &notes, writing.dry_run))
 }
 
-fn patch_many(folder: &Path, input: &str, writing: &Writing) -> Result<Report, Refused> {
+fn patch_many(folder: &Path, input: &str, writing: &Writing, claim: &mut Claim) -> Result<Report, Refused> {
     let planned = tree::plan(folder, &stele_edit::Options::default(), input)?;
     // Also what is only shown has to be possible.
     let changes = planned.changes()?;
     let plan = &planned.plan;
     let mut notes: Vec<String> = plan.iter().flat_map(|change| change.notes.iter().cloned()).collect();
     if !writing.dry_run {
-        notes.extend(change::apply(&changes, &writing.in_place)?);
+        notes.extend(change::apply(&changes, &writing.in_place, claim)?);
+        notes.extend(claim.note().map(str::to_owned));
     }
     let mut healed: Vec<Healed> = plan.iter().flat_map(|change| change.healed.iter().copied()).collect();
     healed.sort_unstable();

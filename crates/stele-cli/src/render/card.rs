@@ -280,6 +280,7 @@ mod tests {
             added: 1,
             removed: 0,
             diff: Some(Text::from("--- a\n+++ a\n@@ -0,0 +1 @@\n+x\n")),
+            part: None,
         };
         let meta = ResultMeta { files: vec![file], ..ResultMeta::default() };
         check(meta, "", "new +1 -0", &["@@ -0,0 +1 @@", "+x"]);

@@ -292,7 +292,8 @@ impl State {
         self.tell_of(&result.meta.jobs);
         let tool = self.calls.get(&result.call).map_or("a tool", |record| record.name.as_str());
         self.history.result(result, tool);
-        let files = result.meta.files.iter().map(|file| (PathBuf::from(&file.path), file.hash)).collect();
+        let files = result.meta.files.iter();
+        let files = files.map(|file| (PathBuf::from(&file.path), file.hash.map(|hash| (hash, file.part)))).collect();
         let shown = match (&result.meta.read, result.meta.files.as_slice()) {
             (Some(read), [file]) => showing(file, read),
             _ => None,

@@ -151,9 +151,10 @@ pub fn supervise(arguments: &[OsString]) -> ExitCode {
         },
         #[cfg(feature = "documents")]
         (Some(crate::pdf::READ), [_]) => crate::pdf::serve(),
-        (Some(OVERWRITE), [_, _, path, kept @ ..]) if kept.len() < 2 => {
+        (Some(OVERWRITE), [_, _, _, path, kept @ ..]) if kept.len() < 2 => {
             let kept = kept.first().map(Path::new);
-            word(1).map_or(ExitCode::from(2), |len| overwrite::serve(len, Path::new(path), kept))
+            let given = word(1).zip(word(2));
+            given.map_or(ExitCode::from(2), |(len, was)| overwrite::serve(len, was, Path::new(path), kept))
         }
         _ => ExitCode::from(2),
     }

@@ -14,6 +14,7 @@ use stele_core::{
 use stele_edit::FileChange;
 
 use crate::change::{self, Becomes, Before};
+use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
@@ -92,7 +93,11 @@ impl Tool for Patch {
                 let seen = Arc::clone(&invocation.read_files);
                 // Not cut short by a cancel: what it did must be known.
                 let (engine, ahead) = (self.engine.clone(), Arc::clone(&invocation.ahead));
-                blocking(move || patch(&place, &arguments.patch, &engine, &seen, &ahead)).await
+                blocking(move || {
+                    let patch = |claim: &mut Claim| patch(&place, &arguments.patch, &engine, (&seen, &ahead), claim);
+                    claim::in_turn_of_a_call(patch)
+                })
+                .await
             };
             finish(result.await, Some(self.limit))
         })
@@ -107,11 +112,14 @@ fn patch(
     place: &Place,
     input: &str,
     engine: &stele_edit::Options,
-    seen: &ReadFiles,
-    ahead: &Ahead,
+    (seen, ahead): (&ReadFiles, &Ahead),
+    claim: &mut Claim,
 ) -> Result<ToolOutput> {
     let planned = tree::worked_out(place, Reach::Links, engine, input)?;
     let (plan, changes) = (&planned.plan, planned.steps()?);
+    claim.hold(change::paths(&changes));
+    // What the log is told has to be what is there.
+    claim.watch(change::check(&changes))?;
     // What is moved is given up in one place and created in another.
     let befores: BTreeMap<&Path, &[u8]> = plan
         .iter()
@@ -128,8 +136,9 @@ fn patch(
         Becomes::Gone(_) | Becomes::Moved(_) => (None, None),
     });
     let steps = noted.iter().zip(after.clone());
-    ahead(steps.map(|(before, (bytes, mode))| before.becomes(bytes, mode)).collect())?;
-    let notes = change::make(&changes, &place.in_place)?;
+    claim.announce(steps.map(|(before, (bytes, mode))| before.becomes(bytes, mode)).collect(), ahead)?;
+    let mut notes = claim.watch(change::make(&changes, &place.in_place))?;
+    notes.extend(claim.note().map(str::to_owned));
     let changed = noted.into_iter().zip(after).map(|(before, (bytes, _))| before.became(bytes)).collect();
     Ok(ToolOutput { changed, ..told(place, plan, seen, &notes) })
 }
@@ -139,8 +148,13 @@ fn told(place: &Place, plan: &[FileChange], seen: &ReadFiles, notes: &[String]) 
     let mut text = String::new();
     for change in plan {
         let path = tree::place_of(place, change).unwrap_or_else(|_| place.join(&change.path));
+        let from = change.moved_from.as_ref().map(|from| place.name(from).unwrap_or_else(|_| place.join(from)));
+        let (was_at, before) = (from.as_deref().unwrap_or(&path), change.before.as_deref());
         let meta = match &change.after {
-            Some(after) => file::change(&path, &change.path, change.before.as_deref(), after),
+            Some(after) => FileMeta {
+                part: file::known_of(seen, was_at, before, after),
+                ..file::change(&path, &change.path, before, after)
+            },
             None => deleted(&path, change.before.as_deref()),
         };
         let what = match (&change.moved_from, &change.before, &change.after) {
@@ -153,13 +167,12 @@ fn told(place: &Place, plan: &[FileChange], seen: &ReadFiles, notes: &[String]) 
         for note in &change.notes {
             let _ = writeln!(text, "[{note}]");
         }
-        if let (Some(hash), Some(before)) = (seen.get(&path), &change.before)
-            && *hash != Hash::of(before)
+        if let (Some(known), Some(before)) = (seen.get(was_at), before)
+            && known.hash != Hash::of(before)
         {
             text.push_str("[it had changed since it was read; the text was found in what is there now]\n");
         }
-        if let Some(from) = &change.moved_from {
-            let from = place.name(from).unwrap_or_else(|_| place.join(from));
+        if let Some(from) = from {
             files.push(FileMeta { added: 0, removed: 0, ..deleted(&from, None) });
         }
         files.push(meta);
@@ -183,5 +196,6 @@ fn deleted(path: &Path, before: Option<&[u8]>) -> FileMeta {
         added: 0,
         removed: u32::try_from(lines).unwrap_or(u32::MAX),
         diff: None,
+        part: None,
     }
 }
