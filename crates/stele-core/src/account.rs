@@ -144,10 +144,12 @@ impl Account {
         Some(usage)
     }
 
-    /// The most that an attempt can have cost that reported its input and was cut before its output was counted.
+    /// The most that an attempt can have cost that reported its input: when it was cut before its output was counted, and
+    /// when a part of the input has no price of its own.
     fn most_of(&self, usage: &Usage) -> Option<Micros> {
-        let output = Some(usage.output.or(self.terms.max_output)?);
-        self.terms.price?.of(&Usage { output, ..*usage })
+        let (price, output) = (self.terms.price?, usage.output.or(self.terms.max_output)?);
+        let exact = price.of(&Usage { output: Some(output), ..*usage });
+        exact.or_else(|| price.at_most(usage.counted()?, output, self.terms.longest))
     }
 
     /// Tokens reported.
@@ -281,6 +283,16 @@ mod tests {
         fold(&mut account, sent());
         fold(&mut account, sent());
         assert_eq!((account.cost(), account.at_most()), (None, None));
+    }
+
+    #[test]
+    fn what_has_no_price_of_its_own_counts_at_the_dearest_and_with_the_output_that_was_counted() {
+        let price = Price { input: Some(1_000_000), output: Some(2_000_000), ..Price::default() };
+        let mut account = Account::under(terms(Some(price)));
+        let told = Usage { fresh: Some(5), cache_read: Some(80), output: Some(7), ..Usage::default() };
+        fold(&mut account, sent());
+        fold(&mut account, answer(Some(told), false));
+        assert_eq!((account.cost(), account.at_most()), (None, Some(Micros(85 + 14))));
     }
 
     #[test]

@@ -159,7 +159,7 @@ pub struct Config {
     pub model: String,
     /// Wire and revision of the encoder, such as `anthropic-messages/1`.
     pub encoder: String,
-    /// Revision of the rules that derive messages from the surface.
+    /// Revision of the rules that derive messages from the surface, and of what else of a request follows from the log.
     pub derive_rev: u32,
     /// Model parameters.
     #[serde(default)]

@@ -9,7 +9,7 @@ use crate::{
     UserBlock, Wire, repair_surrogates,
 };
 
-/// Revision of these rules for a wire, logged with each epoch. Histories go on as their epoch says.
+/// Revision of these rules for a wire, and of what else of a request follows from the log, logged with each epoch. Histories go on as their epoch says.
 ///
 /// Since 2 an answer of Gemini keeps a signature that stands on a last part without text. Since 3 of Gemini, and 2 of the
 /// others, a whole answer without text is not told as an interrupted one, and reasoning that nobody signed is not sent to
