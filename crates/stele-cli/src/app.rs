@@ -150,7 +150,7 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
     match command {
         Command::Run(args) => commands::run::main(environment, &global, args),
         Command::Demo(args) => commands::demo::main(environment, &global, &args),
-        Command::Sessions(command) => commands::sessions::main(&for_logs(environment, &global)?, command),
+        Command::Sessions(args) => commands::sessions::main(&for_logs(environment, &global)?, args),
         Command::Verify(args) => commands::verify::main(&for_logs(environment, &global)?, &args),
         Command::Cache(command) => commands::cache::main(&for_logs(environment, &global)?, &command),
         Command::Proxy(args) => commands::proxy::main(&Setup::new(environment, &global, &plain)?, &args),

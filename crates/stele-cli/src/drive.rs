@@ -15,8 +15,8 @@ use crate::feed::{Feed, Seen};
 use crate::output::View;
 use crate::person::{Line, Pending, Person, PersonEvent, Takes, Typing};
 use crate::render::inert::{one_line, shorten};
-use crate::render::money;
 use crate::render::text::TextView;
+use crate::render::{money, timeline};
 use crate::signals::Signals;
 use crate::tally::Tally;
 
@@ -375,12 +375,15 @@ fn steer(line: &Line, view: &mut View, tally: &Tally, person: &mut Person, sende
     let Some(view) = view.text() else { return };
     match line.text.trim() {
         "" => {}
-        "/cost" if !line.pasted => view.warn(&format!(
-            "so far here: {} · {} · {}",
-            money::plural(tally.steps, "step"),
-            money::tokens(tally.account.usage()),
-            money::cost(tally.account.cost())
-        )),
+        "/cost" if !line.pasted => {
+            view.warn(&format!(
+                "so far here: {} · {} · {}",
+                money::plural(tally.steps, "step"),
+                money::tokens(tally.account.usage()),
+                money::cost(tally.account.cost())
+            ));
+            timeline::local_reuse(&tally.local_reuse).iter().for_each(|reuse| view.warn(reuse));
+        }
         command if !line.pasted && command::named(command).is_some() => {
             if let Some(("jobs", argument)) = command::named(command) {
                 person.jobs(argument).iter().for_each(|said| view.warn(said));

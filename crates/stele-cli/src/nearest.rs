@@ -5,6 +5,14 @@ pub fn closest(given: &str, candidates: impl Iterator<Item = String>) -> Option<
     candidates.min_by_key(|candidate| (distance(given, candidate), given.len().abs_diff(candidate.len())))
 }
 
+/// The candidates with the smallest edit distances, so many of them, the nearest first.
+pub fn several(given: &str, candidates: impl Iterator<Item = String>, most: usize) -> Vec<String> {
+    let mut candidates: Vec<String> = candidates.collect();
+    candidates.sort_by_key(|candidate| (distance(given, candidate), given.len().abs_diff(candidate.len())));
+    candidates.truncate(most);
+    candidates
+}
+
 /// Insertions, deletions, replacements and swaps of neighbours between two names.
 pub fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());

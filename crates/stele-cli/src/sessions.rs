@@ -1,6 +1,6 @@
 //! Which session a command is about, and opening it.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,6 +41,8 @@ pub enum Asker {
     Run,
     /// With the options that it has besides.
     Undo(&'static str),
+    /// A command that only looks at a session, by its whole name.
+    Look(&'static str),
 }
 
 impl Asker {
@@ -51,6 +53,7 @@ impl Asker {
             Self::Line => format!("stele{folder} {option} {id}"),
             Self::Run => format!("stele run{folder} {option} {id}"),
             Self::Undo(options) => format!("stele undo{options} {id}"),
+            Self::Look(command) => format!("stele {command} {id}"),
         }
     }
 
@@ -116,6 +119,19 @@ pub fn shell_word(name: &str) -> String {
     format!("'{}'", name.replace('\'', r"'\''"))
 }
 
+/// The session that was named by the start of its id, else the latest one of a folder; then standard error says which.
+pub fn named_or_latest(store: &Store, id: Option<&str>, folder: &Path, asker: Asker) -> Result<SessionId> {
+    if let Some(id) = id {
+        return Ok(store.resolve(id)?);
+    }
+    let id = latest(store, folder, asker)?;
+    let title = store.session(&id)?.title.map(|title| format!(" ({})", shorten(&one_line(&title), 30)));
+    let said = format!("session {id}{}, the latest of this folder", title.unwrap_or_default());
+    // Standard error that cannot be written has nobody to be told.
+    let _ = writeln!(std::io::stderr(), "{said}");
+    Ok(id)
+}
+
 /// The latest session of a folder; the error lists some of other folders, those first whose folder is gone: this one
 /// may be where it went.
 pub fn latest(store: &Store, folder: &Path, asker: Asker) -> Result<SessionId> {
@@ -128,7 +144,7 @@ pub fn latest(store: &Store, folder: &Path, asker: Asker) -> Result<SessionId> {
     let mut rows = store.sessions(&Filter::default())?;
     rows.retain(|row| row.model.as_deref() != Some(demo::MODEL));
     let (gone, there): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_gone(Path::new(&row.cwd)));
-    let goes_on = !matches!(asker, Asker::Undo(_));
+    let goes_on = matches!(asker, Asker::Line | Asker::Run);
     if goes_on && !gone.is_empty() {
         error.message.push_str("; a session whose folder is gone goes on in this one once it is resumed here");
     }

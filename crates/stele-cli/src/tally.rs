@@ -36,6 +36,14 @@ pub struct RefusedCall {
     pub allow_with: Option<String>,
 }
 
+/// What a turn came to so far.
+#[derive(Clone, Debug, Default)]
+pub struct TurnTally {
+    pub steps: u64,
+    pub account: Account,
+    pub local_reuse: Reuse,
+}
+
 /// The fold.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -46,6 +54,10 @@ pub struct Tally {
     pub account: Account,
     /// Results that were pointed at instead of sent again.
     pub local_reuse: Reuse,
+    /// The last turn of it.
+    pub turn: TurnTally,
+    /// Tokens and money of the last step.
+    pub last_step: Account,
     pub files: BTreeMap<String, ChangedFile>,
     pub refused: Vec<RefusedCall>,
     /// Text of the last answer.
@@ -64,7 +76,9 @@ pub struct Tally {
 impl Tally {
     /// A fold that begins where a session stands.
     pub fn beginning_at(state: &State) -> Self {
-        let mut tally = Self { account: state.account_from_here(), ..Self::default() };
+        let account = state.account_from_here();
+        let turn = TurnTally { account: account.clone(), ..TurnTally::default() };
+        let mut tally = Self { last_step: account.clone(), turn, account, ..Self::default() };
         // A resumed turn has calls that were gated before.
         for call in state.step().iter().flat_map(|step| &step.calls) {
             if let Some(record) = state.call(call.call) {
@@ -91,10 +105,23 @@ impl Tally {
             self.started.get_or_insert(record.ts);
         }
         self.ended = Some(record.ts);
-        self.account.fold(record);
-        self.local_reuse.fold(&record.event);
         match &record.event {
-            Event::StepStarted(_) => self.steps += 1,
+            Event::TurnStarted(_) => {
+                self.turn = TurnTally { account: self.account.from_here(), ..TurnTally::default() };
+            }
+            Event::StepStarted(_) => self.last_step = self.account.from_here(),
+            _ => {}
+        }
+        for account in [&mut self.account, &mut self.turn.account, &mut self.last_step] {
+            account.fold(record);
+        }
+        self.local_reuse.fold(&record.event);
+        self.turn.local_reuse.fold(&record.event);
+        match &record.event {
+            Event::StepStarted(_) => {
+                self.steps += 1;
+                self.turn.steps += 1;
+            }
             Event::RequestSent(_) => self.attempts += 1,
             Event::AssistantMessage(message) => {
                 let texts = message.content.iter().filter_map(|block| match block {

@@ -109,6 +109,12 @@ pub fn plan(route: &Route) -> TrialPlan {
     TrialPlan { requests, tokens, output: OUTPUT, cost }
 }
 
+/// The optional fields that a trial of this route tries.
+#[must_use]
+pub fn fields(route: &Route, nonce: &SessionId) -> Vec<OptionalField> {
+    configuration(route, nonce).optional_fields()
+}
+
 /// Sends a trial's requests, one after the other. `nonce` makes the prefix one that no cache can hold yet. Each request is
 /// reported as soon as it is over. Once `stop` is ready nothing more is sent or waited for; what was seen by then is there.
 pub async fn run(

@@ -44,13 +44,30 @@ impl fmt::Display for Ending {
 }
 
 /// A declared cut: the prefix was left on purpose.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Why, as the log has it.
+    /// Why, as the log has it; in JSON its name as `reason`, and what it holds besides as `details`.
     pub reason: EpochReason,
     /// What it was estimated to cost, before anything was sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<EpochCost>,
+}
+
+impl Serialize for Cut {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shown<'a> {
+            reason: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            details: Option<Value>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cost: Option<EpochCost>,
+        }
+        let details = match serde_json::to_value(&self.reason) {
+            Ok(Value::Object(fields)) => fields.into_iter().next().map(|(_, details)| details),
+            _ => None,
+        };
+        Shown { reason: self.reason.name(), details, cost: self.cost }.serialize(serializer)
+    }
 }
 
 /// One model request with what came of it.

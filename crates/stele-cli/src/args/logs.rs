@@ -7,24 +7,37 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::values::{self, NotedHead};
 
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct SessionsArgs {
+    /// What to do; without it, they are listed.
+    #[command(subcommand)]
+    pub command: Option<SessionsCommand>,
+    #[command(flatten)]
+    pub list: SessionList,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub struct SessionList {
+    /// Only those of this folder
+    #[arg(long)]
+    pub here: bool,
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "N", default_value = "20")]
+    pub limit: u32,
+    /// One JSON line a session
+    #[arg(long)]
+    pub json: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum SessionsCommand {
     /// The sessions, the last used first
-    List {
-        /// Only those of this folder
-        #[arg(long)]
-        here: bool,
-        /// At most so many
-        #[arg(short = 'n', long, value_name = "N", default_value = "20")]
-        limit: u32,
-        /// One JSON line a session
-        #[arg(long)]
-        json: bool,
-    },
+    List(SessionList),
     /// What was said and done in a session
     Show {
-        /// The session; the start of its id is enough
-        id: String,
+        /// The session; the start of its id is enough; the latest one of this folder when it is left out
+        id: Option<String>,
         /// What happened when, and what it cost
         #[arg(long)]
         timeline: bool,
@@ -82,7 +95,7 @@ pub enum SessionsCommand {
 
 #[derive(Args, Debug)]
 pub struct VerifyArgs {
-    /// The session; the start of its id is enough
+    /// The session; the start of its id is enough; the latest one of this folder when it is left out
     #[arg(conflicts_with = "all")]
     pub id: Option<String>,
     /// Every session
@@ -100,7 +113,7 @@ pub struct VerifyArgs {
 pub enum CacheCommand {
     /// What was read from the cache and what was not, request by request
     Report {
-        /// The session; the start of its id is enough
+        /// The session; the start of its id is enough; the latest one of this folder when it is left out
         #[arg(conflicts_with_all = ["all", "since", "by"])]
         id: Option<String>,
         /// Sums over all sessions
@@ -109,9 +122,9 @@ pub enum CacheCommand {
         /// Sums over what was sent in this last time, such as 24h
         #[arg(long, value_name = "TIME", value_parser = values::duration)]
         since: Option<Duration>,
-        /// What the sums are by
-        #[arg(long, value_name = "WHAT", default_value = "session")]
-        by: SumBy,
+        /// What the sums are by; sums over all sessions, unless --since says otherwise [default: session]
+        #[arg(long, value_name = "WHAT")]
+        by: Option<SumBy>,
         /// The vendor whose cache works like this server's
         #[arg(long, value_name = "NAME")]
         rules: Option<String>,
@@ -121,8 +134,8 @@ pub enum CacheCommand {
     },
     /// Why a request read less than it could have
     Explain {
-        /// The session; the start of its id is enough
-        id: String,
+        /// The session; the start of its id is enough; the latest one of this folder when it is left out
+        id: Option<String>,
         /// The request's number in the report; without it, the last one that missed
         request: Option<u64>,
         /// The vendor whose cache works like this server's
@@ -134,8 +147,8 @@ pub enum CacheCommand {
     },
     /// The same requests under another vendor's cache and prices; an estimate
     Simulate {
-        /// The session; the start of its id is enough
-        id: String,
+        /// The session; the start of its id is enough; the latest one of this folder when it is left out
+        id: Option<String>,
         /// The vendor
         #[arg(long, value_name = "NAME")]
         vendor: String,
@@ -149,8 +162,9 @@ pub enum CacheCommand {
 }
 
 /// What sums are by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum SumBy {
+    #[default]
     Session,
     /// Where the person is.
     Day,

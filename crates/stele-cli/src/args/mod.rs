@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub use logs::{CacheCommand, SessionsCommand, SumBy, VerifyArgs};
+pub use logs::{CacheCommand, SessionList, SessionsArgs, SessionsCommand, SumBy, VerifyArgs};
 pub use proxy::{ProxyArgs, ProxyCommand, ServeArgs};
 pub use session::{LimitArgs, SessionArgs};
 pub use set_up::{ConfigArgs, ListArgs, ProbeArgs};
@@ -96,8 +96,7 @@ pub enum Command {
     /// Take the last turn of a session back: its files, and its part of the conversation
     Undo(UndoArgs),
     /// The logs
-    #[command(subcommand)]
-    Sessions(SessionsCommand),
+    Sessions(SessionsArgs),
     /// Prove that the log holds every byte the model saw
     Verify(VerifyArgs),
     /// How the provider's prompt cache was used

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stele_agent::{Agent, Approvals, ChangedSince, Command, OpenPolicy, Taken};
 use stele_core::limits::TurnLimits;
-use stele_core::{By, Config, EpochReason, Mode, Source};
+use stele_core::{By, Config, EpochReason, Mode, Reuse, Source};
 use stele_store::Filter;
 
 use crate::args::{LimitArgs, SessionArgs};
@@ -17,14 +17,15 @@ use crate::commands::{cache, run};
 use crate::cut::{self, Settled};
 use crate::drive::{Confirmed, Conversation, Ending, Front, Heard};
 use crate::error::{CommandError, Kind, Result};
+use crate::feed::records;
 use crate::output::View;
 use crate::past;
 use crate::person::{Line as Typed, Person, Typing};
 use crate::prompt;
 use crate::render::inert::{inert, one_line, shorten};
-use crate::render::money::{cost, from_cache, plural, tokens};
+use crate::render::money::plural;
 use crate::render::text::Choice;
-use crate::render::{WIDTH, time};
+use crate::render::{WIDTH, spent, time, timeline};
 use crate::runtime::runtime;
 use crate::sessions::{self, Asker, Move, Wanted, Which, shell_word};
 use crate::setup::{self, Setup};
@@ -300,26 +301,16 @@ impl Line<'_> {
     }
 
     async fn turn(&mut self, text: String) -> Result<Next> {
-        let before = self.tally.clone();
         let limits: TurnLimits = run::limits(&self.limits, self.setup.config.turn_limits);
         self.conversation.driver.command(Command::Prompt { text, source: Source::Person, limits })?;
         let ending = self.conversation.go_on(&mut self.front, &mut self.tally).await?;
         if ending == Ending::AtOnce {
             return Ok(Next::Leave);
         }
-        let (steps, files) = (self.tally.steps - before.steps, self.tally.files.len());
-        let mut line = format!(
-            "{} · {}{}",
-            plural(steps, "step"),
-            cost(self.tally.account.cost()),
-            from_cache(self.tally.hit_rate())
-        );
-        if files > 0 {
-            line.push_str(&format!(" · {} changed in this session", plural(files as u64, "file")));
-        }
+        let lines = spent::turn(&self.tally, self.conversation.driver.state());
         if let Some(view) = self.front.view.text() {
-            let line = view.screen.style.dim(&line);
-            view.warn(&line);
+            let style = view.screen.style;
+            lines.iter().for_each(|line| view.warn(&style.dim(line)));
         }
         Ok(Next::Stay)
     }
@@ -331,7 +322,7 @@ impl Line<'_> {
             ("quit" | "exit" | "q", _) => return Ok(Next::Leave),
             ("model", argument) => self.model(argument).await?,
             ("mode", argument) => self.mode(argument)?,
-            ("cost", _) => self.cost(),
+            ("cost", _) => self.cost()?,
             ("cache", _) => self.cache()?,
             ("undo", argument) => self.restore(Way::Undo, argument).await?,
             ("redo", argument) => self.restore(Way::Redo, argument).await?,
@@ -446,19 +437,18 @@ impl Line<'_> {
         if waited { self.settle().await } else { Ok(()) }
     }
 
-    fn cost(&mut self) {
-        let state = self.conversation.driver.state();
-        let (counters, usage) = (state.counters(), *state.usage());
-        let text = format!(
-            "{} · {} · {}\n{}{}\n{}",
-            plural(counters.turns, "turn"),
-            plural(counters.steps, "step"),
-            plural(counters.executions, "execution"),
-            tokens(&usage),
-            from_cache(state.hit_rate()),
-            cost(state.cost())
-        );
-        self.say(&text);
+    fn cost(&mut self) -> Result<()> {
+        let driver = &self.conversation.driver;
+        let mut lines = spent::session(&self.tally, driver.state());
+        if driver.is_stored() {
+            let mut reuse = Reuse::default();
+            for logged in records(self.agent.store(), driver.session())? {
+                reuse.fold(&logged?.record.event);
+            }
+            lines.extend(timeline::local_reuse(&reuse));
+        }
+        self.say(&lines.join("\n"));
+        Ok(())
     }
 
     fn cache(&mut self) -> Result<()> {

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use serde::Serialize;
-use stele_core::{Micros, Usage};
+use stele_core::{Micros, OptionalField, Usage};
 use stele_provider::trial::{self, Trial, TrialEnd, TrialOutcome, TrialPlan, TrialRequest};
 use stele_provider::{Capability, Endpoint, Evidence, How, Ledger, LedgerError, LedgerFile, Route, Standing, Status};
 
@@ -334,9 +334,15 @@ fn entry_table(entries: &[(&Endpoint, Capability, &Evidence)], style: Style) -> 
 /// What is refused or unknown at an endpoint, for `doctor`; `None` where there is nothing to say.
 pub fn gaps(ledger: &Ledger, route: &Route) -> Option<(Status, String)> {
     let endpoint = Endpoint::new(&route.base_url, route.wire, &route.model);
+    // What the route has no use for is not sent, so that no probe of it can find out.
+    let sent = trial::fields(route, &stele_agent::new_session_id(setup::now()));
+    let has_use = |capability: &Capability| {
+        let field = OptionalField::ALL.into_iter().find(|field| Capability::from(*field) == *capability);
+        field.is_none_or(|field| sent.contains(&field))
+    };
     let with = |status| {
-        let of =
-            Capability::of(route.wire).filter(|capability| ledger.standing(&endpoint, *capability).status == status);
+        let of = Capability::of(route.wire).filter(has_use);
+        let of = of.filter(|capability| ledger.standing(&endpoint, *capability).status == status);
         of.map(Capability::name).collect::<Vec<_>>().join(", ")
     };
     let (rejected, unknown) = (with(Status::Rejected), with(Status::Unknown));

@@ -10,7 +10,7 @@ use stele_core::timeline::Timeline;
 use stele_core::{Event, Hash, Part, Record, Seq, SessionId, Source};
 use stele_store::{Collect, Collection, Filter, Outcome, Removed, SessionRow, Store};
 
-use crate::args::SessionsCommand;
+use crate::args::{SessionList, SessionsArgs, SessionsCommand};
 use crate::error::{CommandError, Result};
 use crate::feed::{Seen, records};
 use crate::given;
@@ -23,6 +23,7 @@ use crate::render::screen::{Screen, Terminals};
 use crate::render::style::Style;
 use crate::render::text::{Choice, TextView};
 use crate::render::{time, timeline};
+use crate::sessions::{Asker, named_or_latest};
 use crate::setup::Setup;
 use crate::spill;
 
@@ -44,11 +45,11 @@ struct Row<'a> {
 }
 
 /// Does one of them.
-pub fn main(setup: &Setup, command: SessionsCommand) -> Result<u8> {
-    match command {
-        SessionsCommand::List { here, limit, json } => list(setup, here, limit, json),
+pub fn main(setup: &Setup, args: SessionsArgs) -> Result<u8> {
+    match args.command.unwrap_or(SessionsCommand::List(args.list)) {
+        SessionsCommand::List(which) => list(setup, which),
         SessionsCommand::Show { id, timeline, full, json } => {
-            show(setup, &id, timeline, if full { Depth::Full } else { Depth::Brief }, json)
+            show(setup, id.as_deref(), timeline, if full { Depth::Full } else { Depth::Brief }, json)
         }
         SessionsCommand::Search { query, limit, json } => search(setup, &query.join(" "), limit, json),
         SessionsCommand::Export { id, output } => export(setup, &id, output.as_deref()),
@@ -58,7 +59,7 @@ pub fn main(setup: &Setup, command: SessionsCommand) -> Result<u8> {
     }
 }
 
-fn list(setup: &Setup, here: bool, limit: u32, json: bool) -> Result<u8> {
+fn list(setup: &Setup, SessionList { here, limit, json }: SessionList) -> Result<u8> {
     let cwd = here.then(|| setup.folder.display().to_string());
     let filter = Filter { cwd, limit: Some(limit) };
     let rows = setup.inspect()?.map(|store| store.sessions(&filter)).transpose()?.unwrap_or_default();
@@ -118,9 +119,9 @@ fn text_row(row: &SessionRow, style: Style) -> String {
     )
 }
 
-fn show(setup: &Setup, id: &str, as_timeline: bool, depth: Depth, json: bool) -> Result<u8> {
+fn show(setup: &Setup, id: Option<&str>, as_timeline: bool, depth: Depth, json: bool) -> Result<u8> {
     let store = setup.logs()?;
-    let id = store.resolve(id)?;
+    let id = named_or_latest(&store, id, &setup.folder, Asker::Look("sessions show"))?;
     let row = store.session(&id)?;
     if as_timeline {
         let text = timeline_text(&store, &id, json, setup.look.stdout())?;

@@ -16,7 +16,7 @@ use crate::render::inert::{one_line, shorten};
 use crate::render::json;
 use crate::render::money::plural;
 use crate::render::style::Style;
-use crate::sessions::{Asker, latest};
+use crate::sessions::{Asker, named_or_latest};
 use crate::setup::Setup;
 use crate::signals;
 
@@ -104,10 +104,7 @@ pub fn tell_finished(driver: &mut Driver, view: &mut View) {
 /// Takes a turn of a session back, does it again, or lists the turns.
 pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     let looked_at = setup.logs()?;
-    let id = match &args.id {
-        Some(id) => looked_at.resolve(id)?,
-        None => latest(&looked_at, &setup.folder, asker(args))?,
-    };
+    let id = named_or_latest(&looked_at, args.id.as_deref(), &setup.folder, asker(args))?;
     if args.list {
         return list(&looked_at, &id, args.json, setup.look.stdout());
     }

@@ -12,6 +12,7 @@ use crate::render::inert::{one_line, shorten};
 use crate::render::json;
 use crate::render::money::{count, plural};
 use crate::render::style::Style;
+use crate::sessions::{Asker, named_or_latest};
 use crate::setup::Setup;
 use crate::values::NotedHead;
 
@@ -70,10 +71,6 @@ impl Report {
 
 /// Checks one session or all.
 pub fn main(setup: &Setup, args: &VerifyArgs) -> Result<u8> {
-    if args.id.is_none() && !args.all {
-        return Err(CommandError::usage("usage.session", "which session? the start of its id, or --all for every one")
-            .hint("stele sessions list"));
-    }
     let mut reports = Vec::new();
     if args.all {
         let store = match setup.inspect() {
@@ -104,7 +101,7 @@ pub fn main(setup: &Setup, args: &VerifyArgs) -> Result<u8> {
             return Err(CommandError::failed(EMPTY, found));
         }
         let store = setup.logs()?;
-        let id = store.resolve(args.id.as_deref().unwrap_or_default())?;
+        let id = named_or_latest(&store, args.id.as_deref(), &setup.folder, Asker::Look("verify"))?;
         reports.push(check(&store, &id, args.expect.as_ref())?);
     }
     let style = setup.look.stdout();

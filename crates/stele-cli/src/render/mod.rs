@@ -10,6 +10,7 @@ pub mod money;
 pub mod quiet;
 pub mod requests;
 pub mod screen;
+pub mod spent;
 pub mod style;
 pub mod summary;
 pub mod text;

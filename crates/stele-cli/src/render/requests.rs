@@ -427,8 +427,11 @@ fn excerpt(found: &Excerpt, paint: impl Fn(&str) -> String, sign: char) -> Strin
 }
 
 /// The same requests elsewhere.
-pub fn simulation(found: &Simulation, recorded: &Sum, style: Style) -> Vec<String> {
-    let title = format!("By the rules of {}, priced as {} (an estimate)", found.rules, one_line(&found.model));
+pub fn simulation(found: &Simulation, vendor: &str, recorded: &Sum, style: Style) -> Vec<String> {
+    let price = if found.priced { "priced as" } else { "without a known price of" };
+    let stand_in = if found.rules == vendor { String::new() } else { format!(" (for {})", one_line(vendor)) };
+    let model = one_line(&found.model);
+    let title = format!("By the rules of {}{stand_in}, {price} {model} (an estimate)", found.rules);
     let mut lines = vec![style.bold(&shorten(&title, WIDTH))];
     let header = format!("{:>6}{:>14}{:>14}{:>14}{:>14}{:>14}", "id", "fresh", "read", "written", "output", "cost");
     lines.push(style.dim(&header));

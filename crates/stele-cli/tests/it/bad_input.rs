@@ -127,7 +127,7 @@ fn doctor_connects_to_a_server_of_this_machine() {
 #[test]
 fn ids_and_files_that_are_missing_or_there() {
     let place = Place::new();
-    says(&Done::of(place.stele(["verify"])), 2, "--all");
+    says(&Done::of(place.stele(["verify"])), 2, "there is no session yet");
     says(&Done::of(place.stele(["run", "--max-cost", "-1", "x"])), 2, "amount of US dollars");
     says(&Done::of(place.stele(["-C", ".", "demo"])), 2, "TMPDIR");
     let server = server(Say::text("x"));

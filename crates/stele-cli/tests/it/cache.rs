@@ -122,7 +122,9 @@ fn another_system_text_is_named_with_its_place_and_the_bytes_that_differ() {
     configure(&place, "agent.persona = \"Be kind.\"\n");
     go_on(&place, &server, &id, &[]);
     let last = requests(&place, &id).pop().unwrap();
-    assert_eq!(last["verdict"]["reason"], json!({"system_changed": {"sections": ["persona"]}}));
+    let verdict = &last["verdict"];
+    assert_eq!(verdict["reason"], "system_changed");
+    assert_eq!(verdict["details"], json!({"sections": ["persona"]}), "{verdict}");
     let explained = Done::of(place.stele(["cache", "explain", &id, "--json"])).lines().remove(0);
     assert_eq!(explained["request"], last["id"]);
     let parting = &explained["parting"];
@@ -172,11 +174,20 @@ fn every_request_is_there_and_those_that_missed_nothing_need_no_explanation() {
 #[test]
 fn the_same_requests_cost_something_elsewhere() {
     let (place, _server, id) = worked();
-    let table = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "openai", "--model", "gpt-5.5"]));
+    let table = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "openai"]));
     narrow(&table);
-    assert!(table.out.starts_with("By the rules of openai, priced as gpt-5.5"), "{table:?}");
+    assert!(table.out.starts_with("By the rules of openai, priced as gpt-6.2-sol (an estimate)\n"), "{table:?}");
+    let unpriced = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "openai", "--model", "gpt-6-sol"]));
+    assert!(unpriced.out.starts_with("By the rules of openai, without a known price of gpt-6-sol"), "{unpriced:?}");
     let one = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "anthropic", "--json"])).lines().remove(0);
     assert_eq!((&one["rules"], one["requests"].as_array().unwrap().len()), (&json!("anthropic"), 2), "{one}");
+    // A vendor of whose cache nothing is known has prices all the same.
+    let stand_in = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "zai", "--model", "glm-5"]));
+    narrow(&stand_in);
+    assert!(stand_in.out.starts_with("By the rules of prefix (for zai), priced as glm"), "{stand_in:?}");
+    let unknown = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "openai", "--model", "gpt-6.2-so"]));
+    assert!(unknown.code == 2 && unknown.err.contains("simulate.model: no model gpt-6.2-so is known"), "{unknown:?}");
+    assert!(unknown.err.contains("the nearest names are gpt-6.2-sol, "), "{unknown:?}");
     let wrong = Done::of(place.stele(["cache", "simulate", &id, "--vendor", "nobody"]));
     assert!(wrong.code == 2 && wrong.err.contains("deepseek"), "{wrong:?}");
 }
@@ -200,11 +211,9 @@ fn sums_are_by_session_day_project_or_model() {
     }
     let none = Done::of(place.stele(["cache", "report", "--since", "1ms", "--json"])).lines();
     assert_eq!((none.len(), &none[0]["requests"]), (1, &json!(0)));
-    for arguments in [&["cache", "report"][..], &["cache", "report", "--by", "day"]] {
-        let neither = Done::of(place.stele(arguments.iter().copied()));
-        assert!(neither.code == 2 && neither.err.contains("cache.which"), "{neither:?}");
-        assert!(neither.err.contains("try: stele cache report --all\n"), "{neither:?}");
-    }
+    // What sums are by says that sums are wanted.
+    let by_model = Done::of(place.stele(["cache", "report", "--by", "model", "--json"]));
+    assert_eq!(by_model.out, Done::of(place.stele(["cache", "report", "--all", "--by", "model", "--json"])).out);
     let both = Done::of(place.stele(["cache", "report", &id, "--all"]));
     assert_eq!(both.code, 2, "one session or all of them: {both:?}");
 }
@@ -270,7 +279,12 @@ fn a_session_that_goes_on_elsewhere_has_a_head_for_each_place() {
         "{}",
         lines[2]
     );
-    assert!(lines[2]["verdict"]["reason"]["resume_drift"]["what"].as_str().unwrap().contains("wire"), "{}", lines[2]);
+    let verdict = &lines[2]["verdict"];
+    assert_eq!(
+        (&verdict["reason"], &verdict["details"]),
+        (&json!("resume_drift"), &json!({"what": "wire"})),
+        "{verdict}"
+    );
     let report = Done::of(place.stele(["cache", "report", &id]));
     narrow(&report);
     for line in [&lines[1], &lines[2]] {
@@ -310,4 +324,61 @@ fn on_every_wire_the_log_gives_what_the_server_received() {
         let report = Done::of(place.stele(["cache", "report", &id]));
         narrow(&report);
     }
+}
+
+#[test]
+fn the_latest_session_of_the_folder_is_meant_where_none_is_named() {
+    let (place, _server, id) = worked();
+    let looks = [
+        &["cache", "report"][..],
+        &["cache", "explain"],
+        &["cache", "simulate", "--vendor", "anthropic"],
+        &["sessions", "show"],
+        &["sessions", "show", "--timeline", "--json"],
+        &["verify"],
+        &["undo", "--list"],
+    ];
+    std::fs::create_dir(place.folder().join("other")).unwrap();
+    for look in looks {
+        let done = Done::of(place.stele(look.iter().copied()));
+        let said = format!("session {id} (what do the notes say?), the latest of this folder\n");
+        assert_eq!((done.code, done.err.as_str()), (0, said.as_str()), "{look:?}: {done:?}");
+        let at = look.len().min(2) - usize::from(look[0] == "verify" || look[0] == "undo");
+        let at = at.max(1);
+        let named: Vec<&str> =
+            look[..at].iter().copied().chain([id.as_str()]).chain(look[at..].iter().copied()).collect();
+        let named = Done::of(place.stele(named));
+        assert_eq!((named.code, named.err.as_str(), &named.out), (0, "", &done.out), "{look:?}");
+        let elsewhere = Done::of(place.stele(look.iter().copied().chain(["-C", "other"])));
+        assert_eq!(elsewhere.code, 2, "{elsewhere:?}");
+        assert!(elsewhere.err.contains("session.none_here"), "{elsewhere:?}");
+        let again = format!("try: stele {}", look[..at].join(" "));
+        assert!(elsewhere.err.contains(&again) && elsewhere.err.contains(&id), "{elsewhere:?}");
+    }
+    assert_eq!(
+        Done::of(place.stele(["sessions", "--json"])).out,
+        Done::of(place.stele(["sessions", "list", "--json"])).out
+    );
+    assert!(Done::of(place.stele(["sessions"])).out.contains(&id));
+}
+
+#[test]
+fn results_that_were_pointed_at_are_in_every_report() {
+    let place = Place::new();
+    place.write("notes.txt", "hello, and what else there is to say\n".repeat(300));
+    let read = || Say::call("read", &json!({"path": "notes.txt"}));
+    let server = server(Script::new([read(), read(), Say::text("It says hello.")]));
+    let done = Done::of(place.with(&server, ["run", "--json", "what do the notes say?"]));
+    let reuse = done.result()["local_reuse"].clone();
+    assert_eq!((done.code, &reuse["times"]), (0, &json!(1)), "{done:?}");
+    let line = "\n  local tool-result reuse: 1 time, ";
+    for report in [&["cache", "report"][..], &["cache", "report", "--all"], &["cache", "report", "--by", "model"]] {
+        let text = Done::of(place.stele(report.iter().copied()));
+        narrow(&text);
+        assert!(text.out.contains(line), "{text:?}");
+        let total = Done::of(place.stele(report.iter().copied().chain(["--json"]))).lines().pop().unwrap();
+        assert_eq!(total["local_reuse"], reuse, "{total}");
+    }
+    let none = Done::of(place.stele(["cache", "report", "--since", "1ms", "--json"])).lines().pop().unwrap();
+    assert_eq!(none.get("local_reuse"), None, "{none}");
 }

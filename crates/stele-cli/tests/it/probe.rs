@@ -59,7 +59,8 @@ fn an_honest_server_of_each_wire_is_verified() {
                 2
             }
             Wire::OpenaiResponses | Wire::OpenaiChat => {
-                probed.assert("prompt_cache_key", "unknown", "verified");
+                // Its cache knows no key, and is read all the same: a read beside a key shows only that it is taken.
+                probed.assert("prompt_cache_key", "unknown", "inferred");
                 3
             }
             Wire::Gemini => 2,
@@ -71,7 +72,15 @@ fn an_honest_server_of_each_wire_is_verified() {
         let listed = Done::of(place.stele(["probe", "--list"]));
         assert!(listed.code == 0 && listed.out.contains("usage.cache_read"), "{listed:?}");
         let listed = Done::of(place.stele(["probe", "--list", "--json"])).lines();
-        assert!(listed.iter().all(|line| line["how"] == "probe" && line["status"] == "verified"), "{listed:?}");
+        for line in &listed {
+            let status = if line["capability"] == "prompt_cache_key" { "inferred" } else { "verified" };
+            assert_eq!((&line["how"], &line["status"]), (&json!("probe"), &json!(status)), "{listed:?}");
+        }
+        // Nor does `doctor` send anybody to a probe for what no request of this route carries.
+        let doctor = Done::of(place.on(&server, wire, ["doctor"]));
+        for never in ["cache_control.ttl", "include"] {
+            assert!(!doctor.out.contains(never), "{wire}: {doctor:?}");
+        }
         // Again: the same prefix would be in the cache already.
         let bodies: Vec<_> = server.requests().iter().map(|request| request.body.clone()).collect();
         assert_eq!(Probed::of(&place, &server, wire).done.code, 0);
@@ -80,12 +89,12 @@ fn an_honest_server_of_each_wire_is_verified() {
 }
 
 #[test]
-fn what_a_probe_verified_goes_out_from_then_on_and_what_was_refused_does_not() {
+fn what_a_probe_saw_goes_out_from_then_on_and_what_was_refused_does_not() {
     let (place, server) = (Place::new(), server(ok()));
     let key_of_last = || server.requests().last().unwrap().json().get("prompt_cache_key").cloned();
     assert_eq!(Done::of(place.on(&server, Wire::OpenaiChat, ["run", "hi"])).code, 0);
     assert_eq!(key_of_last(), None);
-    Probed::of(&place, &server, Wire::OpenaiChat).assert("prompt_cache_key", "unknown", "verified");
+    Probed::of(&place, &server, Wire::OpenaiChat).assert("prompt_cache_key", "unknown", "inferred");
     assert_eq!(Done::of(place.on(&server, Wire::OpenaiChat, ["run", "hi"])).code, 0);
     assert!(key_of_last().is_some());
     place.assert_clean();

@@ -63,7 +63,7 @@ fn a_command_runs_through_it_and_the_report_shows_what_was_read() {
     assert_eq!(none, [json!({"request": null, "requests": 2, "not_reported": 0})]);
     let simulated = Done::of(place.stele(["proxy", "simulate", "--vendor", "deepseek", "--json"])).lines().remove(0);
     assert_eq!((&simulated["rules"], simulated["requests"].as_array().unwrap().len()), (&json!("deepseek"), 2));
-    let table = Done::of(place.stele(["proxy", "simulate", "--vendor", "openai", "--model", "gpt-5.5"]));
+    let table = Done::of(place.stele(["proxy", "simulate", "--vendor", "openai", "--model", "gpt-6.2-sol"]));
     assert!(table.code == 0 && table.out.lines().all(|line| line.chars().count() <= 80), "{}", table.out);
 
     let folder = place.home();

@@ -65,6 +65,15 @@ impl Terminal {
         }
     }
 
+    /// Waits for a text and reads to the end of its line; gives both.
+    #[track_caller]
+    pub fn line_with(&mut self, text: &str) -> String {
+        self.wait_for(text);
+        let from = self.known;
+        self.wait_for("\r\n");
+        format!("{text}{}", &self.seen[from..self.known])
+    }
+
     /// Reads what comes next; false at the end, and when nothing comes.
     pub fn more(&mut self) -> bool {
         let mut ready = [PollFd::new(&self.screen, PollFlags::IN)];
@@ -587,4 +596,46 @@ fn a_probe_sends_nothing_before_a_yes() {
         assert_eq!(code, 0, "{seen}");
         assert_eq!((server.requests().len(), seen.contains("verified")), (requests, requests > 0), "{seen}");
     }
+}
+
+#[test]
+fn a_turn_and_its_last_step_have_figures_of_their_own() {
+    let place = Place::new();
+    place.write("notes.txt", "hello, and what else there is to say\n".repeat(300));
+    std::fs::create_dir_all(place.home()).unwrap();
+    let prices = "input = 2_000_000\noutput = 10_000_000\ncache_write_5m = 2_500_000\ncache_read = 200_000\n";
+    std::fs::write(place.home().join("config.toml"), format!("[prices.\"scripted\"]\n{prices}")).unwrap();
+    let read = || Say::call("read", &json!({"path": "notes.txt"}));
+    let server = server(Script::new([read(), Say::text("It says hello."), read(), Say::text("It still does.")]));
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.type_line("what do the notes say?");
+    terminal.wait_for("It says hello.");
+    let first = figures(&terminal.line_with("2 steps · $"));
+    let session = figures(&terminal.line_with("session $"));
+    assert_eq!(first[0], session[0], "the only turn is the session");
+    terminal.type_line("and now?");
+    terminal.wait_for("It still does.");
+    let second = figures(&terminal.line_with("2 steps · $"));
+    let line = terminal.line_with("session $");
+    assert!(line.contains(" · cache kept until "), "{line}");
+    assert!((first[0] + second[0] - figures(&line)[0]).abs() < 0.000_2, "{first:?} {second:?} {line}");
+    assert!(second[1] < second[0], "the last step is a part of the turn: {second:?}");
+    terminal.wait_for("local tool-result reuse: 1 time");
+    terminal.type_line("/cost");
+    terminal.wait_for("4 steps");
+    assert_eq!(figures(&terminal.line_with("last turn $"))[0], second[0]);
+    assert_eq!(figures(&terminal.line_with("last step $"))[0], second[1]);
+    terminal.wait_for("cache kept until ");
+    terminal.wait_for("local tool-result reuse: 1 time");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end().0, 0);
+}
+
+/// The amounts of money in a line.
+fn figures(line: &str) -> Vec<f64> {
+    let after = line.split('$').skip(1);
+    let number =
+        |text: &str| text.split(|letter: char| !letter.is_ascii_digit() && letter != '.').next().unwrap().parse();
+    after.map(|text| number(text).unwrap()).collect()
 }

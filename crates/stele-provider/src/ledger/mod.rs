@@ -123,7 +123,7 @@ pub enum Status {
     Verified,
     /// The vendor documents it of this host.
     Documented,
-    /// Another model at the same address showed it.
+    /// Another model at the same address showed it, or it was taken and nothing shows what came of it.
     Inferred,
     /// This endpoint refused it.
     Rejected,
@@ -247,7 +247,7 @@ impl Ledger {
             *about == capability
                 && other.base_url == endpoint.base_url
                 && other.wire == endpoint.wire
-                && evidence.status == Status::Verified
+                && matches!(evidence.status, Status::Verified | Status::Inferred)
         });
         if let Some(((other, _), evidence)) = others.next() {
             return Standing { status: Status::Inferred, because: format!("{}: {evidence}", other.model) };
@@ -275,6 +275,8 @@ impl Ledger {
     pub fn learn(&mut self, endpoint: &Endpoint, lesson: &Lesson, how: How, today: &str) -> bool {
         let key = (endpoint.clone(), lesson.capability);
         let status = match lesson.finding {
+            // Caches that know no key read all the same, so a read does not show that the key had a part in it.
+            Finding::Works if lesson.capability == Capability::PromptCacheKey => Status::Inferred,
             Finding::Works => Status::Verified,
             Finding::Refused => Status::Rejected,
             // Caches are best effort: one miss takes nothing back that was seen to work.
@@ -380,10 +382,11 @@ mod tests {
         assert!(ledger.sends(&anthropic, Field::CacheControl), "without it the wire has no caching");
 
         ledger.learn(&here, &lesson(Capability::PromptCacheKey, Finding::Works), How::Probe, "2026-11-30");
-        assert!(ledger.sends(&here, Field::PromptCacheKey), "verified");
+        assert_eq!(ledger.standing(&here, Capability::PromptCacheKey).status, Status::Inferred, "it was taken");
+        assert!(ledger.sends(&here, Field::PromptCacheKey), "inferred");
         let other = at("https://gateway.example/v1/", "n");
         assert_eq!(ledger.standing(&other, Capability::PromptCacheKey).status, Status::Inferred);
-        assert!(ledger.sends(&other, Field::PromptCacheKey), "verified for this base URL");
+        assert!(ledger.sends(&other, Field::PromptCacheKey), "seen at this base URL");
 
         for (endpoint, field) in [
             (&own, Field::PromptCacheKey),
@@ -410,7 +413,7 @@ mod tests {
         assert_eq!(ledger.standing(&here, Capability::PromptCacheKey).status, Status::Unknown);
         ledger.learn(&here, &lesson(Capability::PromptCacheKey, Finding::Works), How::Traffic, "2026-12-01");
         assert!(!ledger.learn(&here, &nothing, How::Probe, "2026-12-02"));
-        assert_eq!(ledger.standing(&here, Capability::PromptCacheKey).status, Status::Verified);
+        assert_eq!(ledger.standing(&here, Capability::PromptCacheKey).status, Status::Inferred);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::output;
 use crate::render::style::Style;
 use crate::render::timeline::local_reuse;
 use crate::render::{json, requests as tables, time};
+use crate::sessions::{Asker, named_or_latest};
 use crate::setup::{Setup, now};
 
 use requests::Requests;
@@ -25,28 +26,27 @@ use requests::Requests;
 pub fn main(setup: &Setup, command: &CacheCommand) -> Result<u8> {
     let store = setup.logs()?;
     let style = setup.look.stdout();
+    let session = |id: &Option<String>, command| {
+        named_or_latest(&store, id.as_deref(), &setup.folder, Asker::Look(command))
+            .and_then(|id| Requests::of(&store, &id))
+    };
     let text = match command {
-        CacheCommand::Report { id: Some(id), rules, json, .. } => {
-            let id = store.resolve(id)?;
-            let found = Requests::of(&store, &id)?;
-            let judged = found.judge(proxy::judging(rules.as_deref())?.rules);
+        CacheCommand::Report { all, since, by, rules, json, .. } if *all || since.is_some() || by.is_some() => {
+            let by = by.unwrap_or_default();
+            let (sums, reuse) = sums(&store, *since, by, proxy::judging(rules.as_deref())?.rules)?;
+            if *json { sum_lines(&sums, by, reuse) } else { with_reuse(tables::sums(&sums, by.name(), style), &reuse) }
+        }
+        CacheCommand::Report { id, rules, json, .. } => {
+            let rules = proxy::judging(rules.as_deref())?.rules;
+            let found = session(id, "cache report")?;
+            let judged = found.judge(rules);
             if *json { judged_lines(&found, &judged) } else { report_lines(&found, &judged, style) }
         }
-        CacheCommand::Report { id: None, all: false, since: None, .. } => {
-            let message = "name a session, or sum over all of them, or over what was sent in some last time";
-            let error = CommandError::usage("cache.which", message).hint("stele cache report ID");
-            return Err(error.hint("stele cache report --all").hint("stele cache report --since 24h --by day"));
-        }
-        CacheCommand::Report { id: None, since, by, rules, json, .. } => {
-            let sums = sums(&store, *since, *by, proxy::judging(rules.as_deref())?.rules)?;
-            if *json { sum_lines(&sums, *by) } else { tables::sums(&sums, by.name(), style) }
-        }
         CacheCommand::Explain { id, request, rules, json } => {
-            let id = store.resolve(id)?;
-            vec![explain(&Requests::of(&store, &id)?, *request, rules.as_deref(), *json, style)?]
+            vec![explain(&session(id, "cache explain")?, *request, rules.as_deref(), *json, style)?]
         }
         CacheCommand::Simulate { id, vendor, model, json } => {
-            let found = Requests::of(&store, &store.resolve(id)?)?;
+            let found = session(id, "cache simulate --vendor NAME")?;
             let total = found.judge(None).total;
             vec![proxy::simulation(&found.requests, &total, vendor, model.as_deref(), *json, style)?]
         }
@@ -64,16 +64,21 @@ impl Requests {
 /// The report on one session, as lines for a person.
 pub fn lines(store: &Store, id: &SessionId, style: Style) -> Result<Vec<String>> {
     let found = Requests::of(store, id)?;
-    Ok(tables::session(&found.judge(None), &Vec::from_iter(local_reuse(&found.local_reuse)), style))
+    Ok(with_reuse(tables::session(&found.judge(None), &[], style), &found.local_reuse()))
 }
 
 fn report_lines(found: &Requests, judged: &Report, style: Style) -> Vec<String> {
     let mut notes = if judged.total.unpriced > 0 { found.unpriced() } else { Vec::new() };
-    notes.extend(local_reuse(&found.local_reuse));
     if found.left_out > 0 {
         notes.push(format!("{} of another version's encoder cannot be built here", found.left_out));
     }
-    tables::session(judged, &notes, style)
+    with_reuse(tables::session(judged, &notes, style), &found.local_reuse())
+}
+
+/// What the provider's cache had no part in stands behind its figures, in none of them.
+fn with_reuse(mut lines: Vec<String>, reuse: &Reuse) -> Vec<String> {
+    lines.extend(local_reuse(reuse).map(|reuse| format!("  {reuse}")));
+    lines
 }
 
 /// A line of `stele cache report --json`.
@@ -98,16 +103,14 @@ enum Row<'a> {
 
 fn judged_lines(found: &Requests, judged: &Report) -> Vec<String> {
     let requests = judged.conversations.iter().flat_map(|conversation| &conversation.requests);
-    let total = Row::Total { sum: &judged.total, failed: judged.failed, local_reuse: found.local_reuse };
+    let total = Row::Total { sum: &judged.total, failed: judged.failed, local_reuse: found.local_reuse() };
     requests.map(Row::Request).chain([total]).map(|row| json::line(&row)).collect()
 }
 
-fn sum_lines(sums: &BTreeMap<String, Sum>, by: SumBy) -> Vec<String> {
+fn sum_lines(sums: &BTreeMap<String, Sum>, by: SumBy, local_reuse: Reuse) -> Vec<String> {
     let rows = sums.iter().map(|(key, sum)| Row::Sum { by: by.name(), key, sum });
     let total = sums.values().fold(Sum::default(), |total, sum| total.join(sum));
-    rows.chain([Row::Total { sum: &total, failed: 0, local_reuse: Reuse::default() }])
-        .map(|row| json::line(&row))
-        .collect()
+    rows.chain([Row::Total { sum: &total, failed: 0, local_reuse }]).map(|row| json::line(&row)).collect()
 }
 
 impl SumBy {
@@ -122,17 +125,27 @@ impl SumBy {
 }
 
 /// Sums over all sessions, or over what they sent in some last time. A fork counts what it sent itself.
-fn sums(store: &Store, since: Option<Duration>, by: SumBy, rules: Option<&str>) -> Result<BTreeMap<String, Sum>> {
+fn sums(
+    store: &Store,
+    since: Option<Duration>,
+    by: SumBy,
+    rules: Option<&str>,
+) -> Result<(BTreeMap<String, Sum>, Reuse)> {
     let from = since.map(|time| Millis(now().0.saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))));
-    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let (mut sums, mut reuse): (BTreeMap<String, Sum>, Reuse) = Default::default();
     for row in store.sessions(&Filter { cwd: None, limit: None })? {
         if from.is_some_and(|from| row.updated < from) {
             continue;
         }
         let found = Requests::of(store, &row.id)?;
         let own = requests::own(row.parent.as_ref().map(|parent| parent.seq));
+        let counts = |id: u64, at: Millis| own(id) && from.is_none_or(|from| at >= from);
+        for part in found.reused.iter().filter(|part| counts(part.id, part.at)) {
+            reuse.times += part.reuse.times;
+            reuse.bytes = reuse.bytes.saturating_add(part.reuse.bytes);
+        }
         let key = |request: &Recorded| {
-            (own(request) && from.is_none_or(|from| request.at >= from)).then(|| match by {
+            counts(request.id, request.at).then(|| match by {
                 SumBy::Session => row.id.to_string(),
                 SumBy::Day => time::day(request.at),
                 SumBy::Project => row.cwd.clone(),
@@ -145,7 +158,7 @@ fn sums(store: &Store, since: Option<Duration>, by: SumBy, rules: Option<&str>) 
             *entry = std::mem::take(entry).join(&sum);
         }
     }
-    Ok(sums)
+    Ok((sums, reuse))
 }
 
 fn explain(found: &Requests, id: Option<u64>, rules: Option<&str>, as_json: bool, style: Style) -> Result<String> {

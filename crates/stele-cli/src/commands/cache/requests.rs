@@ -19,7 +19,16 @@ pub struct Requests {
     /// Requests that an encoder wrote which is not in this build.
     pub left_out: u64,
     /// Results that were pointed at instead of sent again: no part of the provider's cache.
-    pub local_reuse: Reuse,
+    pub reused: Vec<Reused>,
+}
+
+/// A result that was pointed at.
+#[derive(Debug)]
+pub struct Reused {
+    /// Its record.
+    pub id: u64,
+    pub at: Millis,
+    pub reuse: Reuse,
 }
 
 impl Requests {
@@ -28,6 +37,15 @@ impl Requests {
         let mut reader = Reader { session: session.to_string(), ..Reader::default() };
         stele_agent::replay(store, session, &mut |record, rebuilt| reader.take(record, rebuilt))?;
         Ok(reader.found)
+    }
+
+    /// All results that were pointed at.
+    pub fn local_reuse(&self) -> Reuse {
+        self.reused.iter().fold(Reuse::default(), |mut sum, part| {
+            sum.times += part.reuse.times;
+            sum.bytes = sum.bytes.saturating_add(part.reuse.bytes);
+            sum
+        })
     }
 
     /// What a request's route cost when it was sent.
@@ -77,7 +95,11 @@ struct Before {
 
 impl Reader {
     fn take(&mut self, record: &Record, rebuilt: Option<Rebuilt<'_>>) {
-        self.found.local_reuse.fold(&record.event);
+        let mut reuse = Reuse::default();
+        reuse.fold(&record.event);
+        if !reuse.is_none() {
+            self.found.reused.push(Reused { id: record.seq.0, at: record.ts, reuse });
+        }
         match &record.event {
             Event::EpochOpened(opened) => {
                 self.cut = (opened.n > 1).then(|| Cut { reason: opened.reason.clone(), cost: opened.cost });
@@ -189,7 +211,7 @@ fn messages(wire: Wire, list: &[u8]) -> Option<Vec<Segment>> {
     read_prompt(wire, None, &body).ok().map(|prompt| prompt.segments)
 }
 
-/// Requests that a session made itself, and not the one it was forked from.
-pub fn own(parent: Option<Seq>) -> impl Fn(&Recorded) -> bool {
-    move |request| parent.is_none_or(|parent| request.id > parent.0)
+/// Records that a session made itself, and not the one it was forked from.
+pub fn own(parent: Option<Seq>) -> impl Fn(u64) -> bool {
+    move |id| parent.is_none_or(|parent| id > parent.0)
 }

@@ -11,10 +11,14 @@ use stele_proxy::{Conversation, Judging, Recorded, Recordings, Report, Store, Su
 
 use crate::args::{ProxyArgs, ProxyCommand};
 use crate::error::{CommandError, Result};
+use crate::nearest;
 use crate::output;
 use crate::render::style::Style;
 use crate::render::{json, requests as tables};
 use crate::setup::{Setup, now};
+
+/// Names that an error lists.
+const NEAR: usize = 3;
 
 /// Serves, or looks at what was recorded.
 pub fn main(setup: &Setup, args: &ProxyArgs) -> Result<u8> {
@@ -163,12 +167,27 @@ pub fn simulation(
     as_json: bool,
     style: Style,
 ) -> Result<String> {
+    if let Some(model) = model {
+        is_known(model)?;
+    }
     let model = model.map(str::to_owned).or_else(|| default_model(vendor));
     // Rules that belong to no vendor have no model of their own: then the one that was asked.
     let model = model.or_else(|| requests.first().map(|request| request.model.clone())).unwrap_or_default();
     let price = stele_provider::list_price(&model).map(|row| row.price);
     let simulation = stele_proxy::simulate(requests, vendor, &model, price).map_err(unknown_rules)?;
-    Ok(if as_json { json::line(&simulation) } else { tables::simulation(&simulation, total, style).join("\n") })
+    Ok(if as_json { json::line(&simulation) } else { tables::simulation(&simulation, vendor, total, style).join("\n") })
+}
+
+/// An error for a model of which nothing is known, with names that are like it.
+fn is_known(model: &str) -> Result<()> {
+    if stele_provider::list_price(model).is_some() || stele_provider::model(model).is_some() {
+        return Ok(());
+    }
+    let known = stele_provider::models().iter().map(|known| known.id.clone());
+    let near = nearest::several(model, known, NEAR).join(", ");
+    let message =
+        format!("no model {model} is known, so neither are its rules and prices; the nearest names are {near}");
+    Err(CommandError::usage("simulate.model", message).hint("stele models"))
 }
 
 /// The model of a vendor when none is named: its default, else the first one that the catalogue has of it.
