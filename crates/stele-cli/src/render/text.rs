@@ -438,6 +438,9 @@ impl TextView {
                     message.strip_prefix(code.as_str()).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
                 let whose = if code == "provider.auth" { self.whose_key() } else { String::new() };
                 self.warn(&style.red(&format!("✗ failed: {code}: {message}{whose}")));
+                if let Some(advice) = crate::error::advice(code) {
+                    self.warn(&format!("  {advice}"));
+                }
                 return;
             }
             EndReason::Aborted { by } if by.0 == "person:cli" => "■ stopped by you".to_owned(),
