@@ -116,8 +116,12 @@ pub fn report(error: &CommandError, style: crate::render::style::Style) {
     use std::io::Write;
 
     use crate::render::inert::inert;
+    use crate::render::wrap::hanging;
 
-    let mut text = format!("{} {}: {}\n", style.red("error:"), style.bold(&error.code), inert(&error.message));
+    // Code and label are coloured after the lines are broken, which goes by what is seen.
+    let lines = hanging(&format!("error: {}: {}", error.code, inert(&error.message)), output::columns(), 2);
+    let rest = lines.strip_prefix(&format!("error: {}:", error.code)).unwrap_or(&lines);
+    let mut text = format!("{} {}:{rest}\n", style.red("error:"), style.bold(&error.code));
     for hint in &error.hints {
         text.push_str(&format!("  {} {}\n", style.cyan("try:"), inert(hint)));
     }

@@ -144,7 +144,8 @@ impl From<crate::config::ConfigError> for CommandError {
 
 impl From<stele_provider::RouteError> for CommandError {
     fn from(error: stele_provider::RouteError) -> Self {
-        Self::usage(error.code(), error.to_string())
+        let found = Self::usage(error.code(), error.to_string());
+        error.advice().into_iter().fold(found, Self::hint)
     }
 }
 

@@ -464,7 +464,14 @@ fn close(text: &mut TextView, outcome: &Outcome) {
         Ok(here) if here != text.folder => GoesOn::Elsewhere,
         _ => GoesOn::Here,
     };
-    let lines = summary::lines(&outcome.tally, &outcome.result, &text.folder, goes_on, text.screen.style);
+    let lines = summary::lines(
+        &outcome.tally,
+        &outcome.result,
+        &text.folder,
+        goes_on,
+        text.screen.note_columns(),
+        text.screen.style,
+    );
     text.warn(&format!("\n{}", lines.join("\n")));
 }
 
