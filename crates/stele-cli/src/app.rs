@@ -31,22 +31,19 @@ pub fn run() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            if let Some(words) = loose_words(&error) {
-                let message = format!("a prompt of several words stands in quotes; {words:?} came after it");
-                let error = CommandError::usage("usage.words", message).hint("stele run \"fix the failing test\"");
-                report(&error, environment.look(ColorChoice::Auto).stderr());
-                return ExitCode::from(error.kind.exit());
+            if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                // Help that nobody reads any more is no fault.
+                let _ = error.print();
+                return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
             }
-            if error.use_stderr() && wants_json() {
+            let error = misused(&error);
+            if wants_json() {
                 // The last line is there whatever happens.
-                let text = error.to_string();
-                let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-                let result = commands::run::nothing_ran(&CommandError::usage("usage.options", message));
+                let result = commands::run::nothing_ran(&error);
                 let _ = output::print(&json::line(&Line::Result(Box::new(result))));
             }
-            // Help that nobody reads any more is no fault.
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+            report(&error, environment.look(ColorChoice::Auto).stderr());
+            return ExitCode::from(error.kind.exit());
         }
     };
     let look = environment.look(cli.global.color);
@@ -97,18 +94,45 @@ fn wants_json() -> bool {
     typed.iter().any(|word| word == "run") && typed.iter().any(|word| word == "--json")
 }
 
-/// The first word that came after a prompt, where that is what the error is about.
-fn loose_words(error: &clap::Error) -> Option<String> {
-    let word = match error.get(ContextKind::InvalidArg)? {
-        ContextValue::String(word) if error.kind() == ErrorKind::UnknownArgument => word,
-        _ => return None,
-    };
-    let mut typed = std::env::args_os().skip(1);
-    // Commands other than `run` take no prompt.
-    let command = Cli::command();
-    let first = typed.next()?.to_string_lossy().into_owned();
-    let takes_a_prompt = first == "run" || command.find_subcommand(&first).is_none();
-    (takes_a_prompt && !word.starts_with('-')).then(|| word.clone())
+/// What is wrong with the words of the command line.
+fn misused(error: &clap::Error) -> CommandError {
+    let first = std::env::args_os().nth(1).map(|first| first.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_command = Cli::command().find_subcommand(&first).is_some();
+    match loose_word(error) {
+        // Commands other than `run` take no prompt.
+        Some(_) if !is_command && nearest_command(&first).is_some() => {
+            let name = nearest_command(&first).unwrap_or_default();
+            CommandError::usage("usage.command", format!("there is no command {first}; did you mean `stele {name}`?"))
+                .hint("a prompt of several words stands in quotes: stele run \"fix the failing test\"")
+        }
+        Some(word) if first == "run" || !is_command => {
+            let message = format!("a prompt of several words stands in quotes; {word:?} came after it");
+            CommandError::usage("usage.words", message).hint("stele run \"fix the failing test\"")
+        }
+        _ => wrong_options(&error.to_string(), is_command.then_some(first.as_str())),
+    }
+}
+
+/// A word that nothing takes, where that is what the error is about.
+fn loose_word(error: &clap::Error) -> Option<&String> {
+    match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(word) if error.kind() == ErrorKind::UnknownArgument => {
+            Some(word).filter(|word| !word.starts_with('-'))
+        }
+        _ => None,
+    }
+}
+
+/// The parser's message as any other error: what is wrong, what was probably meant, and where the options are explained.
+fn wrong_options(text: &str, command: Option<&str>) -> CommandError {
+    let lines =
+        text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    let (tips, said): (Vec<&str>, Vec<&str>) =
+        lines.filter(|line| !line.is_empty()).partition(|line| line.starts_with("tip:"));
+    let said = said.join(" ");
+    let error = CommandError::usage("usage.options", said.strip_prefix("error: ").unwrap_or(&said));
+    let error = tips.iter().fold(error, |error, tip| error.hint(tip["tip:".len()..].trim()));
+    error.hint(command.map_or_else(|| "stele --help".to_owned(), |command| format!("stele {command} --help")))
 }
 
 /// Writes an error for a person.
@@ -116,8 +140,12 @@ pub fn report(error: &CommandError, style: crate::render::style::Style) {
     use std::io::Write;
 
     use crate::render::inert::inert;
+    use crate::render::wrap::hanging;
 
-    let mut text = format!("{} {}: {}\n", style.red("error:"), style.bold(&error.code), inert(&error.message));
+    // Code and label are coloured after the lines are broken, which goes by what is seen.
+    let lines = hanging(&format!("error: {}: {}", error.code, inert(&error.message)), output::columns(), 2);
+    let rest = lines.strip_prefix(&format!("error: {}:", error.code)).unwrap_or(&lines);
+    let mut text = format!("{} {}:{rest}\n", style.red("error:"), style.bold(&error.code));
     for hint in &error.hints {
         text.push_str(&format!("  {} {}\n", style.cyan("try:"), inert(hint)));
     }
@@ -178,15 +206,18 @@ fn for_logs(environment: Environment, global: &Global) -> Result<Setup> {
 /// The command that a single word may have been meant as.
 fn nearest_command(prompt: &str) -> Option<String> {
     // Other programs list with this word; here the sessions are what there is to list.
-    if prompt == "list" {
-        return Some("sessions list".to_owned());
+    match prompt {
+        "list" => return Some("sessions list".to_owned()),
+        "man" => return Some("help".to_owned()),
+        _ => {}
     }
     if prompt.is_empty() || prompt.contains(char::is_whitespace) || prompt.contains(['/', '.', '?', '!']) {
         return None;
     }
     let command = Cli::command();
     let names = command.get_subcommands().map(|command| command.get_name().to_owned());
-    names.map(|name| (distance(prompt, &name), name)).filter(|(far, _)| *far <= 2).min().map(|(_, name)| name)
+    let most = if prompt.chars().count() < 4 { 1 } else { 2 };
+    names.map(|name| (distance(prompt, &name), name)).filter(|(far, _)| *far <= most).min().map(|(_, name)| name)
 }
 
 #[cfg(test)]
@@ -211,6 +242,8 @@ mod tests {
         assert_eq!(nearest_command("verfy").as_deref(), Some("verify"));
         assert_eq!(nearest_command("session").as_deref(), Some("sessions"));
         assert_eq!(nearest_command("list").as_deref(), Some("sessions list"));
+        assert_eq!(nearest_command("man").as_deref(), Some("help"));
+        assert_eq!(nearest_command("fix"), None);
         assert_eq!(nearest_command("refactor"), None);
         assert_eq!(nearest_command("verify it"), None);
         assert_eq!(nearest_command("hello"), None);

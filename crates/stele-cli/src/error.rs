@@ -84,6 +84,22 @@ impl CommandError {
     }
 }
 
+/// What to do once a turn has failed with this code, where the provider's own words do not say.
+pub fn advice(code: &str) -> Option<&'static str> {
+    match code {
+        "provider.server"
+        | "provider.overloaded"
+        | "provider.rate_limited"
+        | "provider.connect_timeout"
+        | "provider.idle_timeout"
+        | "provider.transport"
+        | "provider.incomplete"
+        | "provider.malformed"
+        | "provider.empty" => Some("the session is whole; try again later, or with another model"),
+        _ => None,
+    }
+}
+
 /// The libraries' messages begin with the code; here it stands apart.
 fn strip_code(message: &str, code: &str) -> String {
     let rest = message.strip_prefix(code).and_then(|rest| rest.strip_prefix(": "));
@@ -128,7 +144,8 @@ impl From<crate::config::ConfigError> for CommandError {
 
 impl From<stele_provider::RouteError> for CommandError {
     fn from(error: stele_provider::RouteError) -> Self {
-        Self::usage(error.code(), error.to_string())
+        let found = Self::usage(error.code(), error.to_string());
+        error.advice().into_iter().fold(found, Self::hint)
     }
 }
 

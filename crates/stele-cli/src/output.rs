@@ -45,6 +45,11 @@ impl Look {
     }
 }
 
+/// Columns of the terminal that standard error is, if it is one.
+pub fn columns() -> Option<usize> {
+    size().map(|(columns, _)| columns).filter(|columns| *columns > 0 && io::stderr().is_terminal())
+}
+
 /// Columns and rows of the terminal that standard error leads to.
 fn size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;

@@ -95,15 +95,21 @@ impl Place {
         Failure { status: Some(status), ..Failure::new(FailureCode::InvalidRequest, why) }
     }
 
+    /// Names the server of an answer that was none.
+    pub(crate) fn named(&self, failure: Failure) -> Failure {
+        let message = format!("{} (from {})", failure.message.as_str(), self.host);
+        Failure { message: message.into(), ..failure }
+    }
+
     /// Adds what only the transport knows to what the wire made of an error.
     pub(crate) fn refine(&self, mut failure: Failure, status: StatusCode) -> Failure {
         let mut message = failure.message.as_str().to_owned();
-        if matches!(status.as_u16(), 404 | 405) {
-            message.push_str(&format!(" (asked of {}: check the model and the base URL)", self.url));
-        }
-        if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-            message.push_str(&format!(" (answered{})", self.through()));
-        }
+        let number = status.as_u16();
+        message.push_str(&match number {
+            404 | 405 => format!(" ({number}, asked of {}: check the model and the base URL)", self.url),
+            407 => format!(" ({number}, answered{})", self.through()),
+            _ => format!(" ({number} from {})", self.host),
+        });
         if let Some(ms) = failure.retry_after_ms.filter(|ms| *ms > limits::RETRY_AFTER_MS.default) {
             let longest = limits::RETRY_AFTER_MS.default / 1_000;
             message.push_str(&format!(

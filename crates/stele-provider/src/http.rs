@@ -142,7 +142,7 @@ impl Client {
         match broken {
             // What is whole stays whole, however the connection ended.
             Some(failure) if !decoder.has_ended() => Err(decoder.interrupted(failure)),
-            _ => decoder.finish(),
+            _ => decoder.finish().map_err(|failure| place.named(failure)),
         }
     }
 

@@ -37,8 +37,8 @@ pub struct OutputArgs {
     #[arg(long, requires = "json")]
     pub deltas: bool,
 
-    /// Only the answer and errors
-    #[arg(short, long, conflicts_with = "json")]
+    /// Only the answer and errors; --json is that by itself
+    #[arg(short, long)]
     pub quiet: bool,
 }
 

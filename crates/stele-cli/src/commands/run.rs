@@ -15,7 +15,7 @@ use crate::commands::undo;
 use crate::config::WarnAbove;
 use crate::cut::{self, Settled};
 use crate::drive::{self, Conversation, Ending, Front};
-use crate::error::{CommandError, ErrorJson, Kind, Result};
+use crate::error::{CommandError, ErrorJson, Kind, Result, advice};
 use crate::output::{JsonView, Look, View};
 use crate::person::{Pending, Person, Question, Typing};
 use crate::piped;
@@ -371,7 +371,8 @@ fn ended(end: Option<&EndReason>, refused: bool) -> (Status, u8, Option<ErrorJso
         None | Some(EndReason::Completed) if refused => (Status::Refused, 3, None),
         None | Some(EndReason::Completed) => (Status::Succeeded, 0, None),
         Some(EndReason::Failed { code, message }) => {
-            (Status::Failed, 1, Some(CommandError::failed(code, message.as_str()).json()))
+            let message = advice(code).map_or_else(|| message.clone(), |advice| format!("{message}; {advice}"));
+            (Status::Failed, 1, Some(CommandError::failed(code, message).json()))
         }
         Some(EndReason::Limit(_) | EndReason::MaxOutput) => (Status::Limit, 4, None),
         Some(EndReason::Aborted { .. } | EndReason::Interrupted) => (Status::Cancelled, 130, None),
@@ -466,7 +467,14 @@ fn close(text: &mut TextView, outcome: &Outcome) {
         Ok(here) if here != text.folder => GoesOn::Elsewhere,
         _ => GoesOn::Here,
     };
-    let lines = summary::lines(&outcome.tally, &outcome.result, &text.folder, goes_on, text.screen.style);
+    let lines = summary::lines(
+        &outcome.tally,
+        &outcome.result,
+        &text.folder,
+        goes_on,
+        text.screen.note_columns(),
+        text.screen.style,
+    );
     text.warn(&format!("\n{}", lines.join("\n")));
 }
 

@@ -16,6 +16,7 @@ pub mod summary;
 pub mod text;
 pub mod time;
 pub mod timeline;
+pub mod wrap;
 
 /// Columns that a line takes at most, where it can be helped.
 pub const WIDTH: usize = 80;

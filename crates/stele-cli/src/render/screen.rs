@@ -9,6 +9,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::input::{Draft, Input, Terminal};
 use super::style::Style;
+use super::wrap::Wrap;
 
 /// Columns and rows of a terminal that does not say how many it has.
 const SIZE: (usize, usize) = (80, 24);
@@ -39,6 +40,8 @@ pub struct Screen {
     input: Option<Input>,
     /// The end of the answer that has no whole line yet: it would stand where a person types.
     held: String,
+    /// How the answer's lines are broken, where it goes to a terminal.
+    wrap: Wrap,
     /// What writing to standard output met first.
     fault: Option<io::Error>,
 }
@@ -55,6 +58,7 @@ impl Screen {
             size: Box::new(|| None),
             input: None,
             held: String::new(),
+            wrap: Wrap::default(),
             fault: None,
         }
     }
@@ -89,9 +93,19 @@ impl Screen {
     }
 
     fn write_answer(&mut self, text: &str) {
+        if self.terminals.out {
+            let columns = self.columns();
+            let wrapped = self.wrap.feed(text, columns);
+            self.write_out(&wrapped);
+        } else {
+            self.write_out(text);
+        }
+        self.open_line = !text.ends_with('\n');
+    }
+
+    fn write_out(&mut self, text: &str) {
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         self.keep(written);
-        self.open_line = !text.ends_with('\n');
     }
 
     /// Ends the answer's last line, if it is open.
@@ -125,6 +139,9 @@ impl Screen {
     /// The line that is being typed begins a line of its own.
     fn break_line(&mut self) {
         if self.is_one_place() && std::mem::take(&mut self.open_line) {
+            let rest = self.wrap.end(self.columns());
+            self.write_out(&rest);
+            self.wrap.feed("\n", self.columns());
             self.tell("\n");
         }
     }
@@ -237,6 +254,11 @@ impl Screen {
             let _ = self.err.flush();
             self.progress = 0;
         }
+    }
+
+    /// Columns that notes are broken at; `None` where they go to no terminal.
+    pub fn note_columns(&self) -> Option<usize> {
+        self.terminals.err.then(|| self.columns())
     }
 
     fn columns(&self) -> usize {
@@ -391,9 +413,20 @@ pub mod tests {
         screen.answer(" four\nfive");
         assert_eq!(shows(), "one two\n three four\nwa|it");
         screen.typed(draft("", 0));
-        assert_eq!(shows(), "one two\n three four\nfive|");
+        // A word that may go on is not written yet.
+        assert_eq!(shows(), "one two\n three four\n|");
         screen.answer(" six\n");
         assert_eq!(shows(), "one two\n three four\nfive six\n|");
+    }
+
+    #[test]
+    fn an_answer_on_a_terminal_is_broken_at_its_spaces() {
+        let (mut screen, shows) = screen(12);
+        for piece in ["one two th", "ree four", " five"] {
+            screen.answer(piece);
+        }
+        screen.note("a note");
+        assert_eq!(shows(), "one two\nthree four\nfive\na note\n|");
     }
 
     #[test]

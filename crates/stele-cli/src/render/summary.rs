@@ -10,7 +10,11 @@ use super::card::{counts, relative};
 use super::json::RunResult;
 use super::money;
 use super::style::Style;
+use super::wrap::hanging;
 use crate::tally::Tally;
+
+/// Columns of what stands before a line.
+const LABEL: usize = 9;
 
 /// Files that are named; the rest is counted.
 const FILES: usize = 12;
@@ -27,8 +31,16 @@ pub enum GoesOn {
 }
 
 /// The closing lines.
-pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, goes_on: GoesOn, style: Style) -> Vec<String> {
-    let label = |name: &str| style.dim(&format!("{name:<9}"));
+pub fn lines(
+    tally: &Tally,
+    result: &RunResult,
+    folder: &Path,
+    goes_on: GoesOn,
+    columns: Option<usize>,
+    style: Style,
+) -> Vec<String> {
+    let label = |name: &str| style.dim(&format!("{name:<LABEL$}"));
+    let beneath = format!("\n{}", " ".repeat(LABEL));
     let mut lines = Vec::new();
     for (at, file) in tally.files.values().take(FILES).enumerate() {
         let name = label(if at == 0 { "changed" } else { "" });
@@ -82,7 +94,8 @@ pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, goes_on: GoesOn, 
     if coverage.known < coverage.attempts && coverage.known > 0 {
         tokens.push_str(&format!(" · known for {} of {} attempts", coverage.known, coverage.attempts));
     }
-    lines.push(format!("{}{tokens}", label("tokens")));
+    let room = columns.map(|columns| columns.saturating_sub(LABEL));
+    lines.push(format!("{}{}", label("tokens"), hanging(&tokens, room, 0).replace('\n', &beneath)));
     lines.extend(super::timeline::local_reuse(&tally.local_reuse).map(|reuse| format!("{}{reuse}", label(""))));
     lines.push(format!("{}{}", label("cost"), money::cost(tally.account.cost())));
     let Some(session) = &result.session else { return lines };

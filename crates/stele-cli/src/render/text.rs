@@ -18,6 +18,7 @@ use super::inert::{inert, one_line, shorten};
 use super::money::{elapsed, short};
 use super::quiet::Quiet;
 use super::screen::Screen;
+use super::wrap::hanging;
 use crate::approve;
 use crate::drive::OUTPUT_CLOSED;
 use crate::person::Pending;
@@ -202,7 +203,8 @@ impl TextView {
     /// Something beside the session is not as it should be.
     pub fn warning(&mut self, text: &str) {
         self.screen.end_line();
-        let line = self.screen.style.yellow(&format!("! {}", one_line(text)));
+        let line = hanging(&format!("! {}", one_line(text)), self.screen.note_columns(), 2);
+        let line = self.screen.style.yellow(&line);
         self.warn(&line);
     }
 
@@ -292,7 +294,8 @@ impl TextView {
                 let message = one_line(failed.failure.message.as_str());
                 let message = message.strip_prefix(code).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
                 self.screen.end_line();
-                self.failure = Some(style.yellow(&format!("! {code}: {}", shorten(message, 300))));
+                let line = format!("! {code}: {}", shorten(message, 300));
+                self.failure = Some(style.yellow(&hanging(&line, self.screen.note_columns(), 2)));
             }
             Event::CapsSet(set) => {
                 // It was no failure: the request goes again at once.
@@ -437,7 +440,11 @@ impl TextView {
                 let message =
                     message.strip_prefix(code.as_str()).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
                 let whose = if code == "provider.auth" { self.whose_key() } else { String::new() };
-                self.warn(&style.red(&format!("✗ failed: {code}: {message}{whose}")));
+                let line = format!("✗ failed: {code}: {message}{whose}");
+                self.warn(&style.red(&hanging(&line, self.screen.note_columns(), 2)));
+                if let Some(advice) = crate::error::advice(code) {
+                    self.warn(&format!("  {advice}"));
+                }
                 return;
             }
             EndReason::Aborted { by } if by.0 == "person:cli" => "■ stopped by you".to_owned(),

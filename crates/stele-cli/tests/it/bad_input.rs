@@ -83,8 +83,21 @@ fn a_route_whose_key_is_missing_begins_nothing() {
 #[test]
 fn the_last_line_is_there_when_an_option_is_wrong() {
     let place = Place::new();
-    let done = Done::of(place.stele(["run", "--json", "--max-steps", "x", "hi"]));
+    let done = Done::of(place.stele(["run", "--json", "--quiet", "--max-steps", "x", "hi"]));
     assert_eq!((done.code, done.result()["error"]["code"].as_str()), (2, Some("usage.options")), "{done:?}");
+    for (words, said, tried) in [
+        (&["run", "--mode", "fulll", "x"][..], "invalid value 'fulll' for '--mode <MODE>': ", "stele run --help"),
+        (&["run", "--contineu", "x"], "unexpected argument '--contineu' found", "'--continue'"),
+        (&["run", "--max-cost", "abc", "x"], "invalid value 'abc'", "stele run --help"),
+        (&["run", "--timeout", "0s", "x"], "invalid value '0s'", "stele run --help"),
+        (&["sessions", "show"], "<ID>", "stele sessions --help"),
+        (&["--color", "no"], "[possible values: auto, always, never]", "stele --help"),
+    ] {
+        let done = Done::of(place.stele(words.iter().copied()));
+        assert_eq!((done.code, done.out.as_str()), (2, ""), "{done:?}");
+        assert!(done.err.starts_with("error: usage.options: ") && done.err.contains(said), "{done:?}");
+        assert!(done.err.lines().any(|line| line.starts_with("  try: ") && line.contains(tried)), "{done:?}");
+    }
 }
 
 #[test]
@@ -93,6 +106,8 @@ fn words_without_quotes_and_help() {
     says(&Done::of(place.stele(["fix", "the", "bug"])), 2, "in quotes");
     says(&Done::of(place.stele(["run", "fix", "the", "bug"])), 2, "in quotes");
     says(&Done::of(place.stele(["list"])), 2, "stele sessions list");
+    says(&Done::of(place.stele(["rnu", "x"])), 2, "there is no command rnu; did you mean `stele run`?");
+    says(&Done::of(place.stele(["man"])), 2, "did you mean `stele help`?");
     let help = Done::of(place.stele(["help"]));
     assert_eq!((help.code, help.out.contains("Usage: stele")), (0, true), "{help:?}");
 }

@@ -36,6 +36,28 @@ fn completed() {
 }
 
 #[test]
+fn a_failure_says_where_it_came_from_and_what_to_do() {
+    let failing = |kind: FaultKind| server(Behaviour::from(Say::text("x")).fault(Fault::always(kind)));
+    let status = |status, body: &str| FaultKind::Status { status, headers: Vec::new(), body: Some(body.to_owned()) };
+    let refused = r#"{"type":"error","error":{"type":"invalid_request_error","message":"the moon is full"}}"#;
+    for (kind, number, next) in [
+        (status(500, "boom"), "500 ", "try again later"),
+        (status(400, refused), "400 ", "ask differently"),
+        (FaultKind::Truncate { at: stele_testkit::Cut::Events(1) }, "", "try again later"),
+    ] {
+        let server = failing(kind);
+        let place = Place::new();
+        let done = Done::of(place.with(&server, ["run", "--json", "hi"]));
+        let message = done.result()["error"]["message"].as_str().unwrap().to_owned();
+        let address = server.base_url(Wire::AnthropicMessages);
+        let host = address.strip_prefix("http://").unwrap();
+        assert!(message.contains(&format!("({number}from {host})")) && message.contains(next), "{message}");
+        let shown = Done::of(place.stele(["sessions", "show", &place.sessions()[0]])).out;
+        assert!(shown.contains(&format!("({number}from {host})")) && shown.contains(next), "{shown}");
+    }
+}
+
+#[test]
 fn refused_for_lack_of_a_person() {
     let script = Script::new([Say::call("bash", &json!({"command": "touch made"})), Say::text("I could not.")]);
     let (place, result) = check(&server(script), &["make it"], 3, "refused", "completed");

@@ -71,6 +71,7 @@ fn hint(code: FailureCode, status: Option<u16>, wire: Wire) -> Option<Cow<'stati
         FailureCode::InvalidRequest if status == Some(404) => {
             return Some(Cow::Owned(format!("check the route's base URL: nothing there speaks {wire}")));
         }
+        FailureCode::InvalidRequest => "the same would be refused again: choose another model, or ask differently",
         _ => return None,
     }))
 }

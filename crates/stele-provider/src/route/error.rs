@@ -31,6 +31,15 @@ pub enum RouteError {
 }
 
 impl RouteError {
+    /// Further things to try, a line each, without prose around what is typed.
+    #[must_use]
+    pub fn advice(&self) -> Vec<String> {
+        match self {
+            Self::None { found } => ways(found),
+            Self::Invalid { .. } | Self::BaseUrl { .. } => Vec::new(),
+        }
+    }
+
     /// The stable code.
     #[must_use]
     pub fn code(&self) -> &'static str {
@@ -42,29 +51,29 @@ impl RouteError {
     }
 }
 
-/// What to do when there is no route.
 fn no_route(found: &[Found]) -> String {
-    let mut text = String::from("config.no_route: no model is configured; ");
-    if let Some(first) = found.first() {
-        text.push_str(&format!(
-            "{} answers at {}: use it with STELE_BASE_URL={} STELE_MODEL={}, or ",
-            first.name,
-            first.base_url,
-            first.base_url,
-            first.models.first().map_or("NAME", String::as_str),
-        ));
-    }
+    let servers = local_servers().iter().map(|server| server.name.as_str()).collect::<Vec<_>>().join(", ");
+    let here = match found.first() {
+        Some(first) => format!("{} answers on this machine", first.name),
+        None => format!("none of {servers} answers on this machine"),
+    };
+    format!(
+        "config.no_route: no model is configured; set a vendor's key, or name any server with STELE_BASE_URL and \
+         STELE_MODEL ({here})"
+    )
+}
+
+/// What can be typed when there is no route.
+fn ways(found: &[Found]) -> Vec<String> {
+    let server = found.first().map(|first| {
+        let model = first.models.first().map_or("NAME", String::as_str);
+        format!("STELE_BASE_URL={} STELE_MODEL={model}", first.base_url)
+    });
     let alone = |vendor: &&Vendor| vendor.model.is_some();
-    let variables: Vec<&str> =
-        vendors().iter().filter(alone).filter_map(|vendor| vendor.key_env.first().map(String::as_str)).collect();
-    text.push_str(&format!("set a key in one of {}; ", variables.join(", ")));
-    text.push_str("or name any server with STELE_BASE_URL and STELE_MODEL");
-    if found.is_empty() {
-        let servers: Vec<String> =
-            local_servers().iter().map(|server| format!("{} at {}", server.name, server.base_url)).collect();
-        text.push_str(&format!(" (on this machine, none of {} answers)", servers.join(", ")));
-    }
-    text
+    let mut keys = vendors().iter().filter(alone).filter_map(|vendor| vendor.key_env.first().map(String::as_str));
+    let first = keys.next().map(|first| format!("export {first}=…"));
+    let others = keys.collect::<Vec<_>>().join(", ");
+    server.into_iter().chain(first).chain([format!("or one of {others}")]).collect()
 }
 
 #[cfg(test)]
@@ -75,13 +84,15 @@ mod tests {
     fn without_a_route_the_message_says_what_would_work() {
         let text = RouteError::None { found: Vec::new() }.to_string();
         assert!(text.starts_with("config.no_route: "), "{text}");
-        for part in ["ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "STELE_BASE_URL", "Ollama at http://127.0.0.1:11434/v1"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-        assert!(!text.contains("GROQ_API_KEY"), "a key that makes no route alone: {text}");
+        assert!(text.contains("STELE_BASE_URL") && text.contains("none of llama.cpp, Ollama"), "{text}");
+        let ways = RouteError::None { found: Vec::new() }.advice();
+        assert_eq!(ways[0], "export ANTHROPIC_API_KEY=…");
+        assert!(ways[1].contains("OPENAI_API_KEY, GEMINI_API_KEY, DEEPSEEK_API_KEY"), "{ways:?}");
+        assert!(!ways[1].contains("GROQ_API_KEY"), "a key that makes no route alone: {ways:?}");
         let found =
             Found { name: "Ollama".into(), base_url: "http://127.0.0.1:11434/v1".into(), models: vec!["q".into()] };
-        let text = RouteError::None { found: vec![found] }.to_string();
-        assert!(text.contains("STELE_BASE_URL=http://127.0.0.1:11434/v1 STELE_MODEL=q"), "{text}");
+        let error = RouteError::None { found: vec![found] };
+        assert_eq!(error.advice()[0], "STELE_BASE_URL=http://127.0.0.1:11434/v1 STELE_MODEL=q");
+        assert!(error.to_string().contains("Ollama answers on this machine"), "{error}");
     }
 }
