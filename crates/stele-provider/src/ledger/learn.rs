@@ -44,7 +44,8 @@ pub fn seen(config: &Config, answer: &Answer) -> Vec<Lesson> {
         works(Capability::Include, "encrypted reasoning came back".to_owned());
     }
     let of_wire: Vec<_> = Capability::of(config.wire).collect();
-    lessons.retain(|lesson| of_wire.contains(&lesson.capability));
+    // Marks are there where they were sent, in some dialects too.
+    lessons.retain(|lesson| of_wire.contains(&lesson.capability) || lesson.capability == Capability::CacheControl);
     lessons
 }
 
@@ -123,6 +124,10 @@ mod tests {
             &[Can::Usage, Can::StreamOptions, Can::CacheRead, Can::Reasoning],
         );
         check(&config(Wire::Gemini), &answer(Some(read), None), &[Can::Usage, Can::CacheRead, Can::Reasoning]);
+        let mut marked = config(Wire::OpenaiChat);
+        marked.dialect = Some(Dialect { marked_models: vec!["m".into()], ..Dialect::default() });
+        let seen = [Can::Usage, Can::StreamOptions, Can::CacheRead, Can::CacheControl, Can::Reasoning];
+        check(&marked, &answer(Some(read), None), &seen);
         let secret = r#"{"type":"reasoning","encrypted_content":"gAAA"}"#;
         let responses = config(Wire::OpenaiResponses);
         check(&responses, &answer(Some(nothing), Some(secret)), &[Can::Usage, Can::Include]);
