@@ -119,9 +119,8 @@ impl<'a> Grower<'a> {
     fn exchange(&mut self, attempt: u32, last: bool) -> Result<()> {
         self.state.each_message(self.encoded, &mut |message| self.encoder.push(&message));
         self.encoded = self.state.surface_len();
-        if let Some(items) = self.state.previous_items() {
-            self.encoder.set_previous_items(usize::try_from(items)?);
-        }
+        let ends = self.state.earlier_prompts().into_iter().map(|prompt| usize::try_from(prompt.items));
+        self.encoder.set_earlier(&ends.collect::<Result<Vec<_>, _>>()?);
         let shared = self.state.epoch().and_then(|epoch| epoch.sent.as_ref()).map_or(0, |sent| sent.prompt.len);
         let body = self.encoder.body_digest();
         self.size.request_bytes = body.len;
@@ -202,7 +201,8 @@ impl<'a> Grower<'a> {
             decision: Verdict::Allow,
             by: By(if changes { "mode:full" } else { "builtin:read-only" }.to_owned()),
             reason: None,
-            always: None,
+            always: Vec::new(),
+            settled_with: Vec::new(),
             settled_by: None,
             effects: if changes { Effects::Local } else { Effects::None },
             parallel: !changes && name != "todo",
@@ -230,13 +230,13 @@ impl<'a> Grower<'a> {
                 let diff = Some(self.random.text(600).into());
                 let hash = Some(Hash::of(&call.0.to_le_bytes()));
                 let (path, action) = (path(), FileAction::Changed);
-                meta.files.push(FileMeta { path, action, hash, added: 4, removed: 3, diff });
+                meta.files.push(FileMeta { path, action, hash, added: 4, removed: 3, diff, part: None });
                 bytes = bytes.min(200);
             }
             "read" => {
                 let hash = Some(Hash::of(&call.0.to_le_bytes()));
                 let (path, action) = (path(), FileAction::Read);
-                meta.files.push(FileMeta { path, action, hash, added: 0, removed: 0, diff: None });
+                meta.files.push(FileMeta { path, action, hash, added: 0, removed: 0, diff: None, part: None });
             }
             _ => {}
         }

@@ -5,8 +5,8 @@
 //! A cut of the history takes nothing else by itself: what differs has a reason and a price of its own.
 
 use stele_core::{
-    By, Config, Epoch, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, OptionalField, Price, Record,
-    SegmentDigest, Sent, State, Wire, Zone,
+    By, Config, Epoch, EpochCost, EpochDue, EpochOpened, EpochReason, Header, Micros, OptionalField, Parameters, Price,
+    Record, SegmentDigest, Sent, State, Wire, Zone,
 };
 
 use stele_provider::{Mechanism, WriteBucket};
@@ -222,8 +222,10 @@ impl Driver {
         };
         // Only a request that the state does not hold any more needs the log.
         let earlier = earlier.or_else(|| request::last(state)).or_else(|| self.rebuilt(sent));
-        let readable = earlier.as_ref().map_or(0, |earlier| readable(&epoch.config, &opened.config, &encoded, earlier));
-        let cost = cost(&epoch.config, sent, &Prompt::of(&encoded, readable), opened, self.agent.now().0);
+        let now = self.agent.now().0;
+        let before = earlier.as_ref().map_or(0, |earlier| readable(&epoch.config, &opened.config, &encoded, earlier));
+        let readable = before.max(left_there(state, &opened.config, &encoded, now));
+        let cost = cost(&epoch.config, sent, &Prompt::of(&encoded, readable), opened, now);
         Ok((cost, encoded, earlier))
     }
 }
@@ -326,14 +328,33 @@ fn caches(config: &Config) -> bool {
     rules(config).mechanism != Mechanism::Marks || config.sends(OptionalField::CacheControl)
 }
 
-/// Bytes of the new prompt that the provider can read from what it has of the earlier one.
+/// Bytes of the new prompt that the provider can read from what it has of the request before.
 fn readable(old: &Config, new: &Config, encoded: &Encoded, earlier: &Encoded) -> u64 {
     if (old.wire, &old.base_url, &old.model) != (new.wire, &new.base_url, &new.model) || !caches(new) {
         return 0;
     }
-    // Anthropic, prompt caching, what invalidates the cache, 2026-11: how the model thinks counts for the messages.
-    let thinking = new.wire == Wire::AnthropicMessages && old.parameters.effort != new.parameters.effort;
-    encoded.shared_with(earlier, &|zone| !thinking || matches!(zone, Zone::Tools | Zone::System))
+    let keeps = keeps_messages(new, &old.parameters);
+    let counts = |zone| keeps || matches!(zone, Zone::Tools | Zone::System);
+    match rules(new) {
+        rules if rules.mechanism == Mechanism::Marks => encoded.readable_by_marks(earlier, rules.look_back, &counts),
+        _ => encoded.shared_with(earlier, &counts),
+    }
+}
+
+/// Anthropic, prompt caching, what invalidates the cache, 2026-11: how the model thinks and whether it has to call counts
+/// for the messages.
+fn keeps_messages(new: &Config, old: &Parameters) -> bool {
+    let shape = |parameters: &Parameters| (parameters.effort.clone(), parameters.tool_choice.clone());
+    new.wire != Wire::AnthropicMessages || shape(old) == shape(&new.parameters)
+}
+
+/// Bytes of the new prompt that the provider can read from what it answered last with the same model.
+fn left_there(state: &State, new: &Config, encoded: &Encoded, now: i64) -> u64 {
+    let Some(left) = state.answered_by(new).filter(|left| encoded.begins_with(&left.prompt)) else { return 0 };
+    let rules = rules(new);
+    let marked = rules.mechanism != Mechanism::Marks || left.marked && new.sends(OptionalField::CacheControl);
+    let alive = rules.lifetime(false).is_none_or(|lifetime| u64::try_from(now - left.at.0).unwrap_or(0) <= lifetime);
+    if marked && alive && keeps_messages(new, &left.parameters) { left.prompt.len } else { 0 }
 }
 
 /// The new prompt, as far as its price goes.

@@ -30,5 +30,5 @@ pub use error::{Error, Result};
 pub use notice::{ChangedSince, Command, Logged, Notice};
 pub use open::{Key, OpenPolicy, Opening, Place, SessionStart, new_session_id, state};
 pub use replay::{Rebuilt, replay};
-pub use undo::{Restored, preview_redo, preview_undo};
+pub use undo::{Finished, Restored, preview_redo, preview_undo};
 pub use verify::{RequestCheck, RowDiffers, Verification, verify};

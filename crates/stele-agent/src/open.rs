@@ -111,10 +111,6 @@ impl Driver {
         };
         let lineage = lineage(agent.store(), session);
         let partial = agent.store().partial(session)?.map(|partial| partial.text).unwrap_or_default();
-        let events = match policy {
-            OpenPolicy::Continue => resume(&state),
-            OpenPolicy::Close => close(&state, &partial),
-        };
         let folder = folder_of(&state, &opening.place)?;
         if policy == OpenPolicy::Close || !owed(&state).is_empty() {
             opening.key.require(agent, &state)?;
@@ -122,9 +118,15 @@ impl Driver {
         let mut driver = Self::new(agent, session.clone(), lineage, writer, state, folder, true)?;
         driver.encoded = encoded;
         driver.distrust()?;
+        driver.find_all_reached()?;
+        let events = match policy {
+            OpenPolicy::Continue => resume(driver.state()),
+            OpenPolicy::Close => close(driver.state(), &partial),
+        };
         for event in events {
             driver.append(event)?;
         }
+        driver.finish_by_itself()?;
         if let Place::MovedTo(folder) = &opening.place {
             let notice = moved_notice(driver.state(), folder);
             driver.append(SessionMoved { cwd: text_of(folder)? })?;

@@ -31,8 +31,8 @@ pub(crate) struct Ready {
 /// Brings the encoder up to the state's surface: what is new is encoded, what was sent is kept.
 pub(crate) fn update(encoded: &mut Option<Encoded>, state: &State) -> Result<()> {
     extend(encoded, state)?;
-    if let (Some(encoded), Some(items)) = (encoded, state.previous_items()) {
-        encoded.encoder.set_previous_items(usize::try_from(items).unwrap_or(usize::MAX));
+    if let Some(encoded) = encoded {
+        encoded.mark_ends_of(&state.earlier_prompts());
     }
     Ok(())
 }
@@ -49,7 +49,7 @@ fn extend(encoded: &mut Option<Encoded>, state: &State) -> Result<()> {
     {
         // What the last request ended with is compared in a moment.
         if let Some(sent) = &epoch.sent {
-            encoded.encoder.keep_digest_at(usize::try_from(sent.prompt.items).unwrap_or(usize::MAX));
+            encoded.encoder.keep_digest_at(count(sent.prompt.items));
         }
         state.each_message(encoded.surface, &mut |message| encoded.encoder.push(&message));
         encoded.surface = state.surface_len();
@@ -95,7 +95,9 @@ pub(crate) fn last(state: &State) -> Option<Encoded> {
     let sent = epoch.sent.as_ref()?;
     let mut encoder = Encoder::new(&epoch.header, &epoch.config).ok()?;
     state.each_message_sent(&mut |message| encoder.push(&message));
-    let encoded = Encoded { epoch: epoch.n, withheld: epoch.config.withheld.clone(), encoder, surface: sent.surface };
+    let withheld = epoch.config.withheld.clone();
+    let mut encoded = Encoded { epoch: epoch.n, withheld, encoder, surface: sent.surface };
+    encoded.mark_ends_of(&sent.earlier);
     (encoded.encoder.prompt_digest(0).hash == sent.prompt.hash).then_some(encoded)
 }
 
@@ -135,10 +137,27 @@ impl Encoded {
             .sum()
     }
 
+    /// Of the item bytes that an earlier request had as well those that can be read by marks: up to the last item of them
+    /// that the earlier one marked and a mark of this one looks back to, over so many items.
+    pub(crate) fn readable_by_marks(&self, earlier: &Self, look_back: usize, counts: &dyn Fn(Zone) -> bool) -> u64 {
+        let shared = self.shared_with(earlier, counts);
+        let marks = self.encoder.marks();
+        let seen = |entry: &usize| marks.iter().any(|mark| (*entry..*entry + look_back).contains(mark));
+        let entries = earlier.encoder.marks().into_iter().filter(seen);
+        let up_to = |entry: usize| earlier.len_of(entry + 1);
+        entries.map(up_to).filter(|bytes| *bytes <= shared).max().unwrap_or(0)
+    }
+
+    /// Bytes of the first items.
+    fn len_of(&self, items: usize) -> u64 {
+        let items = self.encoder.items().iter().take(items);
+        items.map(|item| self.encoder.item_bytes(item).len() as u64).sum()
+    }
+
     /// Bytes of the items before the history.
     pub(crate) fn header_len(&self) -> u64 {
         let header = self.encoder.items().iter().take_while(|item| item.zone != Zone::History);
-        header.map(|item| self.encoder.item_bytes(item).len() as u64).sum()
+        self.len_of(header.count())
     }
 
     /// Bytes of all items.
@@ -148,8 +167,19 @@ impl Encoded {
 
     /// The prefix check: the items of the last request are the first items of this one.
     fn extends(&self, sent: &Sent) -> bool {
-        let items = usize::try_from(sent.prompt.items).unwrap_or(usize::MAX);
-        self.encoder.digest_at(items) == Some(sent.prompt.hash)
+        self.begins_with(&sent.prompt)
+    }
+
+    /// Whether all items of an earlier prompt are the first items of this one.
+    pub(crate) fn begins_with(&self, prompt: &PromptDigest) -> bool {
+        self.encoder.digest_at(count(prompt.items)) == Some(prompt.hash)
+    }
+
+    /// Marks the ends of earlier prompts, as far as this one begins with them.
+    fn mark_ends_of(&mut self, prompts: &[PromptDigest]) {
+        let ends = prompts.iter().filter(|prompt| self.begins_with(prompt)).map(|prompt| count(prompt.items));
+        let ends: Vec<usize> = ends.collect();
+        self.encoder.set_earlier(&ends);
     }
 
     /// What is logged of a break: the first item that differs, with the bytes around the difference,
@@ -159,7 +189,7 @@ impl Encoded {
             return None;
         }
         let now = &self.encoder;
-        let last = usize::try_from(sent.prompt.items).unwrap_or(usize::MAX).saturating_sub(1);
+        let last = count(sent.prompt.items).saturating_sub(1);
         let old = |at: usize| {
             let encoder = &before?.encoder;
             encoder.items().get(at).map(|item| encoder.item_bytes(item))
@@ -195,6 +225,10 @@ pub(crate) fn broken_header(epoch: &Epoch) -> Option<PrefixBroken> {
         before: told(epoch.segments.get(at)).into(),
         after: told(folded.get(at)).into(),
     })
+}
+
+fn count(items: u64) -> usize {
+    usize::try_from(items).unwrap_or(usize::MAX)
 }
 
 /// The text around a place.

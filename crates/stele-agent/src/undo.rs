@@ -1,26 +1,23 @@
 //! Taking a turn back, and doing it again: its files and its part of the conversation.
 //!
 //! What is about to be replaced is in the log, with the record that says so, before the first file is touched: a process
-//! that is killed on the way leaves a turn that counts as taken back, and doing it again brings back what was replaced and
-//! leaves alone what was not reached. All files of one undo change or none; when none could, the record is taken back.
+//! that is killed on the way leaves a turn that counts as taken back, and whoever opens the session next finishes it. All
+//! files of one undo change or none; when none could, the record is taken back.
 //!
 //! **Invariant:** a file is touched only while it is exactly what the log says it was left as, and only when the log
 //! keeps what it is, unless somebody asked for more.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+mod plan;
 
 use stele_core::{
-    By, Content, Event, FileChange, FileLeft, FileVersion, Hash, LeftWhy, RedoApplied, State, SurfaceReplaced,
-    TodoItem, TodoSet, ToolError, UndoApplied, limits,
+    By, Event, FileChange, FileLeft, RedoApplied, RestoreEnded, Restoring, State, SurfaceReplaced, TodoItem, TodoSet,
+    UndoApplied,
 };
 use stele_store::Store;
-use stele_tools::InPlace;
-use stele_tools::change::{self, Becomes, Change, Moved, Wanted};
 
 use crate::driver::Driver;
 use crate::{ChangedSince, Error, Result};
+use plan::{Plan, kept_again};
 
 /// What an undo or redo did, or would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +30,22 @@ pub struct Restored {
     pub files: Vec<FileChange>,
     /// The files that were left as they are.
     pub left: Vec<FileLeft>,
+    /// The files among the changed ones in which something was replaced that somebody had changed since, and that the
+    /// opposite brings back.
+    pub replaced: Vec<String>,
+    /// What a person has to know of how files were changed, in words.
+    pub notes: Vec<String>,
     /// Effects of the turn that an undo does not reach, in words.
     pub not_covered: Vec<String>,
+}
+
+/// An undo or redo that was cut off, and that whoever opened the session next has finished.
+#[derive(Debug)]
+pub struct Finished {
+    /// Which of the two.
+    pub way: Restoring,
+    /// What was still to be done, or why it could not be: then the next start tries again.
+    pub outcome: Result<Restored>,
 }
 
 /// What it would do to take the last turn back; nothing when there is none.
@@ -44,13 +55,7 @@ pub struct Restored {
 pub fn preview_undo(state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
     let Some(last) = state.history().done().last() else { return Ok(None) };
     let plan = Plan::backwards(last.files.values(), store, changed_since)?;
-    Ok(Some(Restored {
-        turn: last.turn,
-        title: last.title.clone(),
-        files: plan.files(),
-        left: plan.left,
-        not_covered: last.not_covered.clone(),
-    }))
+    Ok(Some(plan.restored(last.turn, last.title.clone(), last.not_covered.clone())))
 }
 
 /// What it would do to do the last turn that was taken back again; nothing when there is none.
@@ -60,8 +65,7 @@ pub fn preview_undo(state: &State, store: &Store, changed_since: ChangedSince) -
 pub fn preview_redo(state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
     let Some(undone) = state.history().undone().last() else { return Ok(None) };
     let plan = Plan::backwards(undone.files.iter(), store, changed_since)?;
-    let (turn, title) = (undone.changes.turn, undone.changes.title.clone());
-    Ok(Some(Restored { turn, title, files: plan.files(), left: plan.left, not_covered: Vec::new() }))
+    Ok(Some(plan.restored(undone.changes.turn, undone.changes.title.clone(), Vec::new())))
 }
 
 impl Driver {
@@ -74,9 +78,12 @@ impl Driver {
         if self.state().turn().is_some() {
             return Err(Error::TurnOpen);
         }
+        if let Some(restored) = self.finish_first(Restoring::Undo)? {
+            return Ok(restored);
+        }
         let Some(last) = self.state().history().done().last().cloned() else { return Err(Error::NothingTo("undo")) };
         let plan = Plan::backwards(last.files.values(), self.agent.store(), changed_since)?;
-        let (files, todo) = (plan.files(), self.state().todo().to_vec());
+        let todo = self.state().todo().to_vec();
         let undone = UndoApplied {
             turn: last.turn,
             by: by.clone(),
@@ -84,12 +91,13 @@ impl Driver {
             left: plan.left.clone(),
             not_covered: last.not_covered.clone(),
         };
+        let restored = plan.restored(last.turn, last.title, last.not_covered);
         self.log_restored(undone, State::undo_cut, by.clone(), &last.todo)?;
-        self.carry_out(&plan, |driver| {
+        let notes = self.carry_out(&plan, last.turn, |driver| {
             let redone = RedoApplied { turn: last.turn, by: by.clone(), files: Vec::new(), left: Vec::new() };
             driver.log_restored(redone, State::redo_cut, by, &todo)
         })?;
-        Ok(Restored { turn: last.turn, title: last.title, files, left: plan.left, not_covered: last.not_covered })
+        Ok(Restored { notes, ..restored })
     }
 
     /// Does the turn again that was taken back last, as long as no other turn came since.
@@ -100,20 +108,70 @@ impl Driver {
         if self.state().turn().is_some() {
             return Err(Error::TurnOpen);
         }
+        if let Some(restored) = self.finish_first(Restoring::Redo)? {
+            return Ok(restored);
+        }
         let Some(undone) = self.state().history().undone().last().cloned() else {
             return Err(Error::NothingTo("redo"));
         };
         let plan = Plan::backwards(undone.files.iter(), self.agent.store(), changed_since)?;
-        let (files, todo, turn) = (plan.files(), self.state().todo().to_vec(), undone.changes.turn);
+        let (todo, turn) = (self.state().todo().to_vec(), undone.changes.turn);
         let redone = RedoApplied { turn, by: by.clone(), files: plan.logged(), left: plan.left.clone() };
+        let restored = plan.restored(turn, undone.changes.title.clone(), Vec::new());
         self.log_restored(redone, State::redo_cut, by.clone(), &undone.todo)?;
-        self.carry_out(&plan, |driver| {
+        let notes = self.carry_out(&plan, turn, |driver| {
             let files = undone.files.iter().map(|file| kept_again(file, driver.agent.store())).collect();
             let not_covered = undone.changes.not_covered.clone();
             let taken_back = UndoApplied { turn, by: by.clone(), files, left: Vec::new(), not_covered };
             driver.log_restored(taken_back, State::undo_cut, by, &todo)
         })?;
-        Ok(Restored { turn, title: undone.changes.title, files, left: plan.left, not_covered: Vec::new() })
+        Ok(Restored { notes, ..restored })
+    }
+
+    /// Finishes an undo or redo that was cut off, or that could not be logged when it was asked for: files that are still
+    /// what they were just before become what the log says.
+    ///
+    /// # Errors
+    /// The log cannot be written or read; that files cannot be changed is an outcome.
+    fn finish_restoring(&mut self) -> Result<()> {
+        let Some(owed) = self.state().history().unrestored().cloned() else { return Ok(()) };
+        self.commit()?;
+        let plan = Plan::backwards(owed.files.iter(), self.agent.store(), ChangedSince::Leave)?;
+        let restored = plan.restored(owed.turn, self.title_of(owed.turn), Vec::new());
+        let outcome = plan.carry_out(&self.agent.options.in_place).map(|notes| Restored { notes, ..restored });
+        if outcome.is_ok() {
+            self.append(RestoreEnded { turn: owed.turn })?;
+            self.commit()?;
+            self.follow_cwd()?;
+        }
+        self.finished = Some(Finished { way: owed.way, outcome });
+        Ok(())
+    }
+
+    /// The same without being asked. A log that came from a file changes no file by itself.
+    pub(crate) fn finish_by_itself(&mut self) -> Result<()> {
+        if self.is_foreign() { Ok(()) } else { self.finish_restoring() }
+    }
+
+    /// The same for who asks for an undo or redo: what is finished may be what they ask for.
+    fn finish_first(&mut self, way: Restoring) -> Result<Option<Restored>> {
+        if self.state().history().unrestored().is_none() {
+            return Ok(None);
+        }
+        self.finish_restoring()?;
+        let Some(finished) = self.finished.take_if(|finished| finished.way == way) else { return Ok(None) };
+        finished.outcome.map(Some)
+    }
+
+    /// The undo or redo that was cut off, and finished when the session was opened; once.
+    pub fn finished(&mut self) -> Option<Finished> {
+        self.finished.take()
+    }
+
+    fn title_of(&self, turn: u64) -> String {
+        let history = self.state().history();
+        let mut turns = history.done().iter().chain(history.undone().iter().map(|undone| &undone.changes));
+        turns.find(|changes| changes.turn == turn).map(|changes| changes.title.clone()).unwrap_or_default()
     }
 
     /// Logs that a turn is taken back or done again, with what that does to the conversation and the list of things to do.
@@ -134,17 +192,22 @@ impl Driver {
         self.commit()
     }
 
-    /// Changes the files of what was logged; when none could be changed, that is taken back.
-    fn carry_out(&mut self, plan: &Plan, take_back: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        match plan.carry_out(&self.agent.options.in_place) {
-            Ok(()) => self.follow_cwd(),
-            Err(error) => {
-                if matches!(error, Error::Restore(_)) {
-                    take_back(self)?;
-                }
-                Err(error)
-            }
+    /// Changes the files of what was logged; when none could be changed, that is taken back. Gives what to know about it.
+    fn carry_out(
+        &mut self,
+        plan: &Plan,
+        turn: u64,
+        take_back: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<Vec<String>> {
+        let outcome = plan.carry_out(&self.agent.options.in_place);
+        match &outcome {
+            Ok(_) => self.follow_cwd()?,
+            Err(Error::Restore(_)) => take_back(self)?,
+            Err(_) => return outcome,
         }
+        self.append(RestoreEnded { turn })?;
+        self.commit()?;
+        outcome
     }
 
     fn restore_todo(&mut self, items: &[TodoItem]) -> Result<()> {
@@ -153,324 +216,4 @@ impl Driver {
         }
         self.append(TodoSet { items: items.to_vec() })
     }
-}
-
-/// What it takes to bring files back to before they were changed.
-struct Plan {
-    steps: Vec<Step>,
-    /// The files that are as they should be already, as the log has them: whoever did that, the way back is the same.
-    already: Vec<FileChange>,
-    left: Vec<FileLeft>,
-}
-
-/// One file that is to be brought back.
-struct Step {
-    path: PathBuf,
-    name: String,
-    now: Option<FileVersion>,
-    /// Its bytes now, as far as the log keeps them.
-    bytes: Option<Vec<u8>>,
-    /// What it is to be, and where that is.
-    to: Option<(FileVersion, Source)>,
-    /// The first folder that goes with it, when it goes.
-    made: Option<PathBuf>,
-    /// The first folder that is made for it, when it comes back.
-    makes: Option<PathBuf>,
-}
-
-/// Where the content of a file is that comes back.
-enum Source {
-    /// In the log.
-    Kept(Vec<u8>),
-    /// Under another name: the turn moved it, and what it is was never read into the log.
-    At(PathBuf),
-}
-
-/// The rank of a step that moves a file back.
-const MOVES: u8 = 1;
-
-impl Step {
-    /// True when all that stands there now is in the log once it is replaced.
-    fn is_kept(&self) -> bool {
-        self.now.is_none() || self.bytes.is_some()
-    }
-
-    /// Its place in the order: what goes, what moves, what is written.
-    fn rank(&self) -> u8 {
-        match self.to {
-            None => 0,
-            Some((_, Source::At(_))) => MOVES,
-            Some((_, Source::Kept(_))) => 2,
-        }
-    }
-}
-
-impl Plan {
-    /// Works out how to bring files from what they became back to what they were before.
-    fn backwards<'a>(
-        changes: impl Iterator<Item = &'a FileChange>,
-        store: &Store,
-        changed_since: ChangedSince,
-    ) -> Result<Self> {
-        let all: Vec<&FileChange> = changes.collect();
-        let changes: Vec<&FileChange> = all.iter().copied().filter(|change| change.before != change.after).collect();
-        let mut plan = Self { steps: Vec::new(), already: Vec::new(), left: Vec::new() };
-        let mut moved = Vec::new();
-        for change in &changes {
-            if change.before.is_some() && bytes_before(change, store)?.is_none() {
-                moved.push(*change);
-            }
-        }
-        let is_moved = |change: &&FileChange| moved.iter().any(|moved| moved.path == change.path);
-        // What goes makes room for what comes: a file for a folder, a folder for a file. What was moved comes last, when
-        // it is known which files leave their place.
-        let goes = changes.iter().filter(|change| change.before.is_none());
-        let comes = changes.iter().filter(|change| change.before.is_some() && !is_moved(change));
-        for change in goes.copied().chain(comes.copied()).chain(moved.iter().copied()) {
-            let gone: BTreeSet<PathBuf> =
-                plan.steps.iter().filter(|step| step.to.is_none()).map(|step| step.path.clone()).collect();
-            let only_copy = moved.iter().any(|moved| same_content(moved.before, change.after));
-            match plan.step(change, &gone, store, changed_since)? {
-                Ok(Some(step)) if step.is_kept() || only_copy || changed_since == ChangedSince::Overwrite => {
-                    plan.steps.push(step);
-                }
-                Ok(Some(_)) => plan.left.push(FileLeft { path: change.path.clone(), why: LeftWhy::WouldBeLost }),
-                Ok(None) => plan.already.push(already(change, store)),
-                Err(why) => plan.left.push(FileLeft { path: change.path.clone(), why }),
-            }
-        }
-        plan.keep_only_copies(&moved);
-        plan.keep_what_has_no_way_back(&changes);
-        plan.left.sort_by(|one, other| one.path.cmp(&other.path));
-        plan.steps.sort_by_key(|step| (step.rank(), std::cmp::Reverse(step.path.clone())));
-        plan.share_folders(&all);
-        Ok(plan)
-    }
-
-    /// What was moved and cannot go back stays where it is: nothing else has its content.
-    fn keep_only_copies(&mut self, moved: &[&FileChange]) {
-        let sources = self.sources();
-        let kept = self.steps.iter().enumerate().find_map(|(at, step)| {
-            let of = moved.iter().find(|moved| same_content(moved.before, step.now) && moved.path != step.name)?;
-            (!sources.contains(&step.path)).then_some((at, of))
-        });
-        let Some((at, of)) = kept else { return };
-        let path = self.steps.remove(at).name;
-        let detail = format!("it was moved here from {}, where it cannot go back to", of.path);
-        self.left.push(FileLeft { path, why: LeftWhy::Blocked { detail } });
-        // What was to move away from there may have been the only copy of another one.
-        self.keep_only_copies(moved);
-    }
-
-    /// What the turn took from a place that has to be left as it is stays where it went, also when the log keeps it.
-    fn keep_what_has_no_way_back(&mut self, changes: &[&FileChange]) {
-        let is_left = |change: &&&FileChange| self.left.iter().any(|left| left.path == change.path);
-        let homeless: Vec<&FileChange> =
-            changes.iter().filter(|change| change.before.is_some()).filter(is_left).copied().collect();
-        let (stays, goes) = std::mem::take(&mut self.steps).into_iter().partition::<Vec<_>, _>(|step| {
-            let has_content = step.now.is_some_and(|now| now.len > 0);
-            has_content && step.to.is_none() && homeless.iter().any(|change| came_from(change, step))
-        });
-        self.steps = goes;
-        for step in stays {
-            let from = homeless.iter().find(|change| came_from(change, &step)).map_or("", |change| &change.path);
-            let detail = format!("it was moved here from {from}, where it cannot go back to");
-            self.left.push(FileLeft { path: step.name, why: LeftWhy::Blocked { detail } });
-        }
-    }
-
-    /// The places from which files move back.
-    fn sources(&self) -> BTreeSet<PathBuf> {
-        let from = |step: &Step| match &step.to {
-            Some((_, Source::At(from))) => Some(from.clone()),
-            _ => None,
-        };
-        self.steps.iter().filter_map(from).collect()
-    }
-
-    /// Where the content of a file stands that the log does not have: under the name that the turn moved it to, as long
-    /// as it leaves that name.
-    fn at_another_place(&self, version: FileVersion, path: &Path) -> Option<Source> {
-        let taken = self.sources();
-        let found = self.steps.iter().filter(|step| step.rank() != MOVES && !taken.contains(&step.path));
-        let mut found = found.filter(|step| same_content(step.now, Some(version)) && !path.starts_with(&step.path));
-        // What moves away itself is no place to move to: the one would have to come before the other.
-        found.next().filter(|_| !taken.contains(path)).map(|step| Source::At(step.path.clone()))
-    }
-
-    /// A folder goes with the last file in it, whichever file it was made for, also one that came and went.
-    fn share_folders(&mut self, changes: &[&FileChange]) {
-        let comes = self.steps.iter().filter(|step| step.to.is_some()).map(|step| step.path.clone());
-        let made = changes.iter().filter(|change| change.before.is_none()).filter_map(|change| change.made.as_ref());
-        let made = made.map(PathBuf::from);
-        let folders: BTreeSet<PathBuf> = comes.chain(made).collect();
-        for step in self.steps.iter_mut().filter(|step| step.to.is_none()) {
-            let first = step.path.ancestors().skip(1).filter(|folder| folders.contains(*folder)).last();
-            step.made = first.map(Path::to_owned);
-        }
-    }
-
-    fn carry_out(&self, in_place: &InPlace) -> Result<()> {
-        let sources = self.sources();
-        let made = |from: &Path| self.steps.iter().find(|step| step.path == from).and_then(|step| step.made.clone());
-        let changes: Vec<Change<'_>> = self
-            .steps
-            .iter()
-            .filter(|step| step.to.is_some() || !sources.contains(&step.path))
-            .map(|step| {
-                let becomes = match &step.to {
-                    None => Becomes::Gone(step.made.clone()),
-                    Some((version, Source::Kept(bytes))) => {
-                        Becomes::Content(Wanted { bytes, mode: Some(version.mode) })
-                    }
-                    Some((version, Source::At(from))) => {
-                        Becomes::Moved(Moved { from: from.clone(), made: made(from), mode: version.mode })
-                    }
-                };
-                Change { shown: &step.name, path: step.path.clone(), becomes }
-            })
-            .collect();
-        match change::apply(&changes, in_place) {
-            Ok(_) => Ok(()),
-            Err(error) if error.code == "patch.half_done" => Err(Error::HalfRestored(error)),
-            Err(error) => Err(Error::Restore(error)),
-        }
-    }
-
-    /// All that is as it was then, for the log: what is restored, and what was so already.
-    fn logged(&self) -> Vec<FileChange> {
-        let mut files = self.files();
-        files.extend(self.already.iter().cloned());
-        files.sort_by(|one, other| one.path.cmp(&other.path));
-        files
-    }
-
-    /// The changes as the log has them: from what stands there now to what is restored.
-    fn files(&self) -> Vec<FileChange> {
-        let by_path: BTreeMap<&str, &Step> = self.steps.iter().map(|step| (step.name.as_str(), step)).collect();
-        let sources = self.sources();
-        let file = |step: &Step| {
-            // What only moves away is not lost.
-            let kept = step.bytes.as_deref().filter(|_| !sources.contains(&step.path));
-            FileChange {
-                path: step.name.clone(),
-                before: step.now,
-                after: step.to.as_ref().map(|(version, _)| *version),
-                kept: kept.map(Content::new),
-                made: step.makes.as_ref().map(|made| made.display().to_string()),
-            }
-        };
-        by_path.into_values().map(file).collect()
-    }
-
-    /// The step that brings one file back; nothing when it is there already, or why it has to stay as it is.
-    fn step(
-        &self,
-        change: &FileChange,
-        gone: &BTreeSet<PathBuf>,
-        store: &Store,
-        changed_since: ChangedSince,
-    ) -> Result<std::result::Result<Option<Step>, LeftWhy>> {
-        let path = PathBuf::from(&change.path);
-        // What stands in place of a folder on the way and goes first does not count, wherever it leads.
-        let in_the_way = path.ancestors().skip(1).filter(|folder| gone.contains(*folder)).last();
-        if let Some(detail) = detour(in_the_way.unwrap_or(&path)) {
-            return Ok(Err(LeftWhy::Blocked { detail }));
-        }
-        let now = match in_the_way.is_some() || is_emptied(&path, gone) {
-            true => Ok((None, None)),
-            false => standing(&path),
-        };
-        let (now, bytes) = match now {
-            Ok(now) => now,
-            Err(error) => return Ok(Err(LeftWhy::Blocked { detail: error.message })),
-        };
-        if now == change.before {
-            return Ok(Ok(None));
-        }
-        if now != change.after && changed_since == ChangedSince::Leave {
-            return Ok(Err(LeftWhy::ChangedSince));
-        }
-        let to = match change.before {
-            None => None,
-            Some(version) => {
-                let kept = bytes_before(change, store)?.map(Source::Kept);
-                match kept.or_else(|| self.at_another_place(version, &path)) {
-                    Some(source) => Some((version, source)),
-                    None => return Ok(Err(LeftWhy::NotKept)),
-                }
-            }
-        };
-        let is_made = |folder: &&Path| gone.contains(*folder) || !folder.is_dir();
-        let makes = path.ancestors().skip(1).filter(is_made).last().filter(|_| to.is_some()).map(Path::to_owned);
-        Ok(Ok(Some(Step { path, name: change.path.clone(), now, bytes, to, made: None, makes })))
-    }
-}
-
-/// What stands under a name, with its bytes as far as the log keeps them.
-fn standing(path: &Path) -> std::result::Result<(Option<FileVersion>, Option<Vec<u8>>), ToolError> {
-    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() > limits::UNDO_FILE_BYTES.default) {
-        return Ok((change::described_at(path)?, None));
-    }
-    let read = change::version(path)?;
-    let now = read.as_ref().map(|read| FileVersion {
-        hash: Hash::of(&read.bytes),
-        len: read.bytes.len() as u64,
-        mode: read.mode,
-    });
-    Ok((now, read.map(|read| read.bytes)))
-}
-
-/// The bytes that a file had before, where the log has them: those that were not kept for this change may have been for
-/// another.
-fn bytes_before(change: &FileChange, store: &Store) -> Result<Option<Vec<u8>>> {
-    let kept = change.kept.as_ref().map(|kept| kept.at().blob);
-    Ok(match kept.or(change.before.map(|version| version.hash)) {
-        Some(hash) => store.blob_bytes(&hash)?,
-        None => None,
-    })
-}
-
-/// A change that the log has already, to be logged once more.
-fn kept_again(change: &FileChange, store: &Store) -> FileChange {
-    let bytes = bytes_before(change, store).ok().flatten();
-    FileChange { kept: bytes.map(Content::new), ..change.clone() }
-}
-
-fn same_content(one: Option<FileVersion>, other: Option<FileVersion>) -> bool {
-    one.is_some() && one.map(|version| version.hash) == other.map(|version| version.hash)
-}
-
-/// The way back of a file that is already as it should be: the log may have what it was, from elsewhere.
-fn already(change: &FileChange, store: &Store) -> FileChange {
-    // Bytes that are lost or damaged are no reason to stop: a redo then says that they are not kept.
-    let found = change.after.and_then(|version| store.blob_bytes(&version.hash).ok()?);
-    FileChange {
-        path: change.path.clone(),
-        before: change.after,
-        after: change.before,
-        kept: found.map(Content::new),
-        made: None,
-    }
-}
-
-/// True when a turn took this file from its place and what it was stands where this step is.
-fn came_from(change: &FileChange, step: &Step) -> bool {
-    change.after.is_none() && same_content(change.before, step.now)
-}
-
-/// True for a folder that holds nothing but files that go.
-fn is_emptied(folder: &Path, gone: &BTreeSet<PathBuf>) -> bool {
-    let is_folder = fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_dir());
-    let Some(entries) = is_folder.then(|| fs::read_dir(folder).ok()).flatten() else { return false };
-    let mut entries = entries.peekable();
-    entries.peek().is_some()
-        && entries.all(|entry| entry.is_ok_and(|entry| gone.contains(&entry.path()) || is_emptied(&entry.path(), gone)))
-}
-
-/// Why a path does not lead any more where it led: a folder on the way is a link now.
-fn detour(path: &Path) -> Option<String> {
-    let folder = path.ancestors().skip(1).find(|folder| folder.exists())?;
-    let real = folder.canonicalize().ok()?;
-    (real != folder).then(|| format!("{} leads to {} now", folder.display(), real.display()))
 }

@@ -7,6 +7,7 @@ pub const HELP: &str = "\
 Type what is to be done; Enter sends it. While the agent works, what you type
 reaches it at its next step. Ctrl-C stops the turn, twice leaves at once; at
 the prompt it clears the line. At an empty prompt Ctrl-C and Ctrl-D leave.
+Arrows move in the line and bring back what was sent here before.
 A paste is one message: nothing in it is a command, or a yes to a call.
   /model [NAME]   the model in use, or another: a model, a route, ROUTE/MODEL
   /mode [NAME]    what needs no question: ask, edit, full
@@ -14,12 +15,13 @@ A paste is one message: nothing in it is a command, or a yes to a call.
   /cache          how the provider's prompt cache was used
   /undo  /redo    take the last turn back, or do it again: files, conversation
   /changes        what each turn changed
+  /jobs [ID]      what runs in the background, or what it printed; /jobs stop ID
   /resume [ID]    the latest sessions here, or one of them (ID --move: here)
   /help  /quit";
 
 /// Their names, as `/help` lists them.
-const NAMES: [&str; 12] =
-    ["help", "quit", "exit", "q", "model", "mode", "cost", "cache", "undo", "redo", "changes", "resume"];
+const NAMES: [&str; 13] =
+    ["help", "quit", "exit", "q", "model", "mode", "cost", "cache", "undo", "redo", "changes", "jobs", "resume"];
 
 /// The name and the rest of a line that is a command. A path, as in `/tmp/log.txt says why`, is text.
 pub fn named(line: &str) -> Option<(&str, Option<&str>)> {

@@ -18,7 +18,12 @@ pub fn reason(reason: &EpochReason) -> String {
     match reason {
         EpochReason::Initial => "the session begins".to_owned(),
         EpochReason::ModelChanged => "another model or route".to_owned(),
-        EpochReason::ResumeDrift { what } => format!("the route's {} is another one", one_line(what)),
+        EpochReason::ResumeDrift { what } => match what.as_str() {
+            "headers" => "the route has other headers".to_owned(),
+            "cache" => "the route's cache is set in another way".to_owned(),
+            "images" => "images are sent, or not, unlike before".to_owned(),
+            what => format!("another {} of the route", one_line(what)),
+        },
         EpochReason::Undo => "a turn was taken back or done again".to_owned(),
         EpochReason::Repair => "the provider refused the history as it was".to_owned(),
         EpochReason::ToolsChanged { added, removed, changed } => {

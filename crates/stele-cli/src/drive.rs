@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use stele_agent::{Command, Driver, Notice, Until};
-use stele_core::{By, CallId, Event, Seq};
+use stele_core::{ApprovalOutcome, By, CallId, Event, Seq};
 use stele_store::Store;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, MissedTickBehavior, interval};
@@ -13,7 +13,7 @@ use crate::command;
 use crate::error::Result;
 use crate::feed::{Feed, Seen};
 use crate::output::View;
-use crate::person::{Line, Pending, Person, PersonEvent, Typing};
+use crate::person::{Line, Pending, Person, PersonEvent, Takes, Typing};
 use crate::render::inert::{one_line, shorten};
 use crate::render::text::TextView;
 use crate::render::{money, timeline};
@@ -56,6 +56,15 @@ pub enum Confirmed {
     Nobody,
 }
 
+/// What comes between two turns.
+pub enum Heard {
+    Line(Line),
+    /// No more lines come.
+    Gone,
+    /// Somebody wants a stop.
+    Signal,
+}
+
 impl Front {
     /// Says something to whoever watches, on standard error.
     pub fn tell(&mut self, text: &str) {
@@ -64,6 +73,21 @@ impl Front {
             None => {
                 // Standard error that cannot be written has nobody to be told.
                 let _ = writeln!(io::stderr(), "{text}");
+            }
+        }
+    }
+
+    /// The next line that the person sends between two turns; what happens meanwhile is shown.
+    pub async fn line(&mut self) -> Heard {
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.signals.next() => return Heard::Signal,
+                event = self.person.event() => match event {
+                    PersonEvent::Line(line) => return Heard::Line(line),
+                    PersonEvent::Gone => return Heard::Gone,
+                    meanwhile => self.view.meanwhile(meanwhile),
+                },
             }
         }
     }
@@ -77,24 +101,15 @@ impl Front {
         };
         ask(view, &mut self.person);
         loop {
-            let line = tokio::select! {
-                biased;
-                _ = self.signals.next() => return Confirmed::Stopped,
-                event = self.person.event() => match event {
-                    PersonEvent::Line(line) => line,
-                    PersonEvent::Echo(text) => {
-                        self.view.echo(&text);
-                        continue;
-                    }
-                    PersonEvent::Gone => return Confirmed::No,
-                    // Between two turns no tool runs that could ask.
-                    PersonEvent::Asked(_) => continue,
-                },
+            let line = match self.line().await {
+                Heard::Line(line) => line,
+                Heard::Gone => return Confirmed::No,
+                Heard::Signal => return Confirmed::Stopped,
             };
             let Some(view) = self.view.text() else { return Confirmed::Nobody };
-            view.screen.answered();
+            view.screen.leave_line();
             match line.text.trim().to_lowercase().as_str() {
-                _ if !self.person.answers(&line) => {
+                _ if !self.person.answers(&line, Takes::Decision) => {
                     view.warn(NO_ANSWER);
                     ask(view, &mut self.person);
                 }
@@ -171,7 +186,7 @@ impl Conversation {
                         return Ok(Ending::AtOnce);
                     }
                     stopping = true;
-                    person.pending.clear();
+                    unask(view, person);
                     let _ = sender.send(Command::Cancel { by });
                 }
                 event = person.event() => {
@@ -215,16 +230,32 @@ fn take(seen: &[Seen], view: &mut View, tally: &mut Tally, person: &mut Person) 
                     ask(view, person);
                 }
             }
-            Event::ToolResult(result) => settle(result.call, person),
-            Event::TurnEnded(_) => person.pending.clear(),
+            Event::ToolResult(result) => settle(result.call, view, person),
+            Event::TurnEnded(_) => unask(view, person),
             _ => {}
         }
     }
 }
 
 /// A call that has a result waits for nobody.
-fn settle(call: CallId, person: &mut Person) {
-    person.pending.retain(|pending| !matches!(pending, Pending::Approval(waiting) if *waiting == call));
+fn settle(call: CallId, view: &mut View, person: &mut Person) {
+    let waits = |pending: &Pending| matches!(pending, Pending::Approval(waiting) if *waiting == call);
+    let stands_there = person.pending.front().is_some_and(waits);
+    person.pending.retain(|pending| !waits(pending));
+    if stands_there && person.pending.is_empty() {
+        unask(view, person);
+    } else if stands_there {
+        ask(view, person);
+    }
+}
+
+/// Nothing is asked any more: the question that stands there is taken away.
+fn unask(view: &mut View, person: &mut Person) {
+    if person.unask()
+        && let Some(view) = view.text()
+    {
+        view.screen.drop_line();
+    }
 }
 
 /// What a person's line does: it answers the oldest question, else it steers, else it is dropped.
@@ -243,23 +274,30 @@ fn answer(
                 ask(view, person);
             }
         }
-        PersonEvent::Echo(text) => view.echo(&text),
+        meanwhile @ (PersonEvent::Draft(_) | PersonEvent::Continued | PersonEvent::Ended(_)) => {
+            view.meanwhile(meanwhile)
+        }
         PersonEvent::Gone => leave(person, sender),
         PersonEvent::Line(line) => {
             if let Some(view) = view.text() {
-                view.screen.answered();
+                view.screen.leave_line();
             }
-            let answers = person.answers(&line);
+            let answers = person.pending.front().is_some_and(|pending| person.answers(&line, pending.takes()));
             match person.pending.pop_front() {
-                Some(Pending::Question(question)) if answers || line.pasted && !line.is_early(person) => {
+                Some(Pending::Question(question)) if answers => {
                     let _ = question.answer.send(Some(line.text));
                     ask(view, person);
                 }
                 Some(Pending::Approval(call)) if answers => {
                     let Some(text) = view.text() else { return };
-                    let always = text.call(call).and_then(|call| call.gated.as_ref()?.always.clone());
-                    match approve::read(&line.text, always.as_deref()) {
+                    let grantable = text.call(call).map(approve::grantable);
+                    match approve::read(&line.text, grantable.unwrap_or_default()) {
                         Ok(outcome) => {
+                            if let ApprovalOutcome::Always { rules } = &outcome {
+                                for rule in rules {
+                                    text.warn(&format!("  ({} is allowed in this session)", one_line(rule)));
+                                }
+                            }
                             let _ = sender.send(Command::Decide { call, by, outcome });
                             ask(view, person);
                         }
@@ -347,6 +385,10 @@ fn steer(line: &Line, view: &mut View, tally: &Tally, person: &mut Person, sende
             timeline::local_reuse(&tally.local_reuse).iter().for_each(|reuse| view.warn(reuse));
         }
         command if !line.pasted && command::named(command).is_some() => {
+            if let Some(("jobs", argument)) = command::named(command) {
+                person.jobs(argument).iter().for_each(|said| view.warn(said));
+                return;
+            }
             person.later.push_back(command.to_owned());
             let command = one_line(command);
             view.warn(&format!("  ({command} waits: it is done when this turn is over; Ctrl-C stops the turn)"));

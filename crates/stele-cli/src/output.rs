@@ -8,6 +8,7 @@ use stele_agent::{Logged, Notice};
 use crate::args::ColorChoice;
 use crate::error::{CommandError, Result};
 use crate::feed::Seen;
+use crate::person::PersonEvent;
 use crate::render::json::{self, Line, Piece, RunResult};
 use crate::render::screen::{Screen, Terminals};
 use crate::render::style::{Style, Surroundings};
@@ -40,14 +41,14 @@ impl Look {
     /// The screen of this process.
     pub fn screen(self) -> Screen {
         let terminals = Terminals { out: io::stdout().is_terminal(), err: io::stderr().is_terminal() && !self.dumb };
-        Screen::new(Box::new(io::stdout()), Box::new(io::stderr()), self.stderr(), terminals).of_width(Box::new(width))
+        Screen::new(Box::new(io::stdout()), Box::new(io::stderr()), self.stderr(), terminals).of_size(Box::new(size))
     }
 }
 
-/// Columns of the terminal that standard error leads to.
-fn width() -> Option<usize> {
+/// Columns and rows of the terminal that standard error leads to.
+fn size() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
-    Some(usize::from(size.ws_col))
+    Some((usize::from(size.ws_col), usize::from(size.ws_row)))
 }
 
 /// JSON lines on standard output.
@@ -151,10 +152,17 @@ impl View {
         matches!(self, Self::Text(view) if view.ticks())
     }
 
-    /// What keys do to the line that is being typed.
-    pub fn echo(&mut self, text: &str) {
-        if let Self::Text(view) = self {
-            view.screen.echo(text);
+    /// Shows what a person does, or is told, that is no line.
+    pub fn meanwhile(&mut self, event: PersonEvent) {
+        let Self::Text(view) = self else { return };
+        match event {
+            PersonEvent::Draft(draft) => view.screen.typed(draft),
+            PersonEvent::Continued => view.screen.show(),
+            PersonEvent::Ended(line) => {
+                let line = view.screen.style.dim(&line);
+                view.warn(&line);
+            }
+            PersonEvent::Line(_) | PersonEvent::Gone | PersonEvent::Asked(_) => {}
         }
     }
 }

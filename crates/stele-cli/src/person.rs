@@ -6,9 +6,12 @@ use stele_core::CallId;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::background::Background;
 use crate::command;
 use crate::keyboard::Keyboard;
 use crate::keyboard::editor::{Editor, Fed, Typed};
+use crate::keyboard::history::Earlier;
+use crate::render::input::Draft;
 
 /// A question of the tool `ask`, and where its answer goes.
 pub struct Question {
@@ -20,6 +23,25 @@ pub struct Question {
 pub enum Pending {
     Approval(CallId),
     Question(Question),
+}
+
+/// What answers a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// A decision: it has to be typed.
+    Decision,
+    /// Any text, also a pasted one.
+    Text,
+}
+
+impl Pending {
+    /// What answers it.
+    pub fn takes(&self) -> Takes {
+        match self {
+            Self::Approval(_) => Takes::Decision,
+            Self::Question(_) => Takes::Text,
+        }
+    }
 }
 
 /// Whether lines that answer nothing reach the agent.
@@ -39,6 +61,8 @@ pub struct Person {
     questions: Option<mpsc::UnboundedReceiver<Question>>,
     /// The program goes on after it was stopped.
     continued: Option<Signal>,
+    /// What runs in the background, where its ends are told.
+    pub background: Option<Background>,
     pub pending: VecDeque<Pending>,
     /// Commands that were typed while a turn ran: they are carried out when it is over.
     pub later: VecDeque<String>,
@@ -62,6 +86,7 @@ impl Person {
             ready: VecDeque::new(),
             questions: None,
             continued: None,
+            background: None,
             pending: VecDeque::new(),
             later: VecDeque::new(),
             typing: Typing::Answers,
@@ -78,9 +103,19 @@ impl Person {
         Self { questions: Some(questions), typing, marks, present: true, ..Self::nobody() }
     }
 
+    /// The same, with earlier prompts that can be had again.
+    pub fn remembering(self, earlier: Earlier) -> Self {
+        Self { editor: Editor::with(earlier), ..self }
+    }
+
     /// True when there is, or was, somebody.
     pub fn is_present(&self) -> bool {
         self.present
+    }
+
+    /// What `/jobs` says, if it says anything now.
+    pub fn jobs(&self, argument: Option<&str>) -> Option<String> {
+        self.background.as_ref()?.command(argument)
     }
 
     /// True when somebody was there and no more lines come.
@@ -91,6 +126,11 @@ impl Person {
     /// True while a line stands there that was not sent.
     pub fn is_typing(&self) -> bool {
         self.editor.is_typing()
+    }
+
+    /// How the line stands that is being typed.
+    pub fn draft(&self) -> Draft {
+        self.editor.draft()
     }
 
     /// Throws away what was typed and not sent; true when there was something.
@@ -113,15 +153,32 @@ impl Person {
             self.read(&piece);
         }
         // It is not shown behind the question.
-        self.ready.retain(|event| !matches!(event, PersonEvent::Echo(_)));
+        self.ready.retain(|event| !matches!(event, PersonEvent::Draft(_)));
         self.asked += 1;
-        self.asking = true;
+        self.ask(true);
         Some(self.editor.forget()).filter(|text| !text.is_empty())
     }
 
-    /// True for a line that answers the question that stands there: it was typed after that was shown.
-    pub fn answers(&self, line: &Line) -> bool {
-        !line.pasted && !line.is_early(self)
+    /// Nothing is asked any more. What was typed as an answer is none; true when something was asked.
+    pub fn unask(&mut self) -> bool {
+        self.pending.clear();
+        let asking = self.asking;
+        if asking {
+            self.ask(false);
+            self.editor.forget();
+        }
+        asking
+    }
+
+    fn ask(&mut self, asking: bool) {
+        self.asking = asking;
+        self.editor.asked = asking;
+    }
+
+    /// True for a line that answers the question that stands there: it was sent after that was shown, and, unless any
+    /// text will do, nothing of it was pasted.
+    pub fn answers(&self, line: &Line, takes: Takes) -> bool {
+        !line.is_early(self) && (takes == Takes::Text || !line.pasted)
     }
 
     /// The next thing that the person, or a tool that needs one, does. Waits for ever when there is nobody.
@@ -152,15 +209,25 @@ impl Person {
                     None => std::future::pending().await,
                 }
             };
+            let ended = async {
+                match &mut self.background {
+                    Some(background) => background.ended().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 piece = piece => match piece {
                     Some(piece) => self.read(&piece),
                     None => self.ready.push_back(PersonEvent::Gone),
                 },
                 question = question => return PersonEvent::Asked(question),
-                _ = continued => if let Some(keyboard) = &mut self.keyboard {
-                    keyboard.take();
-                },
+                ended = ended => return PersonEvent::Ended(ended),
+                _ = continued => {
+                    if let Some(keyboard) = &mut self.keyboard {
+                        keyboard.take();
+                    }
+                    return PersonEvent::Continued;
+                }
             }
         }
     }
@@ -176,10 +243,10 @@ impl Person {
                     }
                 }
                 _ if !heard => {}
-                Fed::Echo(text) => self.ready.push_back(PersonEvent::Echo(text)),
-                Fed::Typed(Typed::Line { text, pasted, keys }) => {
-                    self.asking = false;
-                    self.ready.push_back(PersonEvent::Line(Line { text, pasted, keys, asked: self.asked }));
+                Fed::Draft(draft) => self.ready.push_back(PersonEvent::Draft(draft)),
+                Fed::Typed(Typed::Line { text, pasted }) => {
+                    self.ask(false);
+                    self.ready.push_back(PersonEvent::Line(Line { text, pasted, asked: self.asked }));
                 }
                 Fed::Typed(Typed::End) => self.ready.push_back(PersonEvent::Gone),
             }
@@ -192,14 +259,18 @@ impl Person {
 
 /// What a person, or a tool that needs one, did.
 pub enum PersonEvent {
-    /// Pressed keys that the screen has to show.
-    Echo(String),
+    /// Pressed keys: the line stands like this now.
+    Draft(Draft),
+    /// Let the program go on after it was stopped: the terminal shows something else by now.
+    Continued,
     /// Typed a line.
     Line(Line),
     /// Closed standard input.
     Gone,
     /// A tool asks.
     Asked(Question),
+    /// Is told of the end of something in the background, in this line.
+    Ended(String),
 }
 
 /// A line as it was typed or pasted.
@@ -207,8 +278,6 @@ pub struct Line {
     pub text: String,
     /// Some of it was pasted: it is text, never a command or an answer to a question about a call.
     pub pasted: bool,
-    /// Nothing but keys without a character was pressed.
-    pub keys: bool,
     /// Questions that were shown before it was sent.
     asked: u64,
 }

@@ -9,6 +9,7 @@ use stele_core::{By, Mode, Seq, SessionId};
 use stele_store::{Filter, Store};
 
 use crate::args::SessionArgs;
+use crate::commands::demo;
 use crate::drive::Conversation;
 use crate::error::{CommandError, Result};
 use crate::render::inert::{one_line, shorten};
@@ -139,7 +140,9 @@ pub fn latest(store: &Store, folder: &Path, asker: Asker) -> Result<SessionId> {
         return Ok(row.id);
     }
     let mut error = CommandError::usage("session.none_here", format!("no session was held in {cwd}"));
-    let rows = store.sessions(&Filter::default())?;
+    // The model of a demonstration is gone.
+    let mut rows = store.sessions(&Filter::default())?;
+    rows.retain(|row| row.model.as_deref() != Some(demo::MODEL));
     let (gone, there): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_gone(Path::new(&row.cwd)));
     let goes_on = matches!(asker, Asker::Line | Asker::Run);
     if goes_on && !gone.is_empty() {

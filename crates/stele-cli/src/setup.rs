@@ -78,6 +78,10 @@ pub struct Setup {
     /// The folder to work in, canonical.
     pub folder: PathBuf,
     pub look: Look,
+    /// What the tools of this process run in the background.
+    pub jobs: Arc<stele_tools::Jobs>,
+    /// The file of what endpoints were seen to take and to report.
+    ledger: PathBuf,
 }
 
 impl Setup {
@@ -87,7 +91,8 @@ impl Setup {
         let inputs = Inputs::read(environment.text(), &folder, config_flags(flags))?;
         let config = Config::load(&inputs)?;
         let look = environment.look(global.color);
-        Ok(Self { environment, config, folder, look })
+        let ledger = config.data.join("ledger.jsonl");
+        Ok(Self { environment, config, folder, look, jobs: Arc::default(), ledger })
     }
 
     /// For commands that need no more than the logs: a configuration that is wrong does not stand in their way.
@@ -102,7 +107,8 @@ impl Setup {
         let Ok(inputs) = Inputs::defaults(environment.text()) else { return Err(error) };
         let config = Config::load(&inputs)?;
         let look = environment.look(global.color);
-        Ok((Self { environment, config, folder, look }, Some(error)))
+        let ledger = config.data.join("ledger.jsonl");
+        Ok((Self { environment, config, folder, look, jobs: Arc::default(), ledger }, Some(error)))
     }
 
     /// The logs, for writing.
@@ -135,6 +141,7 @@ impl Setup {
             limits: self.config.tool_limits,
             offer: self.config.offer.clone(),
             web: self.config.web.clone(),
+            jobs: Arc::clone(&self.jobs),
             edit: self.config.edit.clone(),
         })
     }
@@ -194,7 +201,7 @@ impl Setup {
 
     /// What endpoints were seen to take and to report.
     pub fn ledger(&self) -> LedgerFile {
-        LedgerFile::new(self.config.data.join("ledger.jsonl"))
+        LedgerFile::new(self.ledger.clone())
     }
 
     /// An agent. What was cut off before is told now.
@@ -310,10 +317,34 @@ pub fn choose<'a>(routes: &'a [Route], choice: Option<&str>) -> Result<(&'a Rout
         return Err(CommandError::usage("usage.model", message)
             .hint(format!("{}/{choice}, if that is the name of a model", first.name)));
     }
-    // A model that the catalogue knows goes to its own vendor, where that one is set up.
-    let vendor = stele_provider::model(choice).and_then(|model| by_name(&model.vendor));
-    let same = routes.iter().find(|route| route.model == choice);
-    Ok((same.or(vendor).unwrap_or(first), choice.to_owned()))
+    if let Some(same) = routes.iter().find(|route| route.model == choice) {
+        return Ok((same, choice.to_owned()));
+    }
+    let route = match stele_provider::model(choice) {
+        Some(model) => vendors_route(routes, first, model)?,
+        None => first,
+    };
+    Ok((route, choice.to_owned()))
+}
+
+/// A model that the catalogue knows goes to its own vendor, where that one is set up, or else to a server that may have
+/// it. Another vendor's own host cannot.
+fn vendors_route<'a>(routes: &'a [Route], first: &'a Route, model: &stele_provider::Model) -> Result<&'a Route> {
+    let host = |route: &Route| stele_provider::own_host(&route.base_url);
+    let named = routes.iter().find(|route| route.name == model.vendor);
+    let there = || routes.iter().find(|route| host(route).is_some_and(|vendor| vendor.name == model.vendor));
+    if let Some(route) = named.or_else(there) {
+        return Ok(route);
+    }
+    let Some(other) = host(first) else { return Ok(first) };
+    let message =
+        format!("{} is a model of {}, which has no route; {} does not serve it", model.id, model.vendor, other.name);
+    let vendor = stele_provider::vendors().iter().find(|vendor| vendor.name == model.vendor);
+    let key = vendor.and_then(|vendor| vendor.key_env.first());
+    let error = key
+        .into_iter()
+        .fold(CommandError::usage("usage.model", message), |error, key| error.hint(format!("export {key}=…")));
+    Err(error.hint(format!("{}/{}, to ask {} for it all the same", first.name, model.id, other.name)))
 }
 
 /// True when a word was probably meant as a name of some length.
@@ -354,6 +385,31 @@ mod tests {
         assert_eq!((error.code.as_str(), error.hints[0].contains("one/nope/x")), ("usage.model", true));
         check(Some("claude-opus-5-5"), ("anthropic", "claude-opus-5-5"));
         assert_eq!(choose(&[], None).unwrap_err().code, "config.no_route");
+    }
+
+    #[test]
+    fn a_known_model_goes_to_nobody_who_cannot_have_it() {
+        let at = |name: &str, url: &str| Route::new(name, Wire::OpenaiChat, url, "m");
+        let anthropic = at("anthropic", "https://api.anthropic.com");
+        let asked = |routes: &[Route]| choose(routes, Some("gemini-4-neon")).map(|(route, _)| route.name.clone());
+        let error = asked(std::slice::from_ref(&anthropic)).unwrap_err();
+        assert_eq!(error.code, "usage.model");
+        assert_eq!(
+            error.message,
+            "gemini-4-neon is a model of gemini, which has no route; anthropic does not serve it"
+        );
+        assert_eq!(error.hints[0], "export GEMINI_API_KEY=…");
+        assert!(error.hints[1].starts_with("anthropic/gemini-4-neon"), "{error:?}");
+        let theirs = at("mine", "https://generativelanguage.googleapis.com");
+        assert_eq!(asked(&[anthropic.clone(), theirs]).unwrap(), "mine");
+        for elsewhere in ["https://openrouter.ai/api/v1", "http://127.0.0.1:8080/v1", "https://models.example/v1"] {
+            assert_eq!(asked(&[at("first", elsewhere), anthropic.clone()]).unwrap(), "first", "{elsewhere}");
+        }
+        assert_eq!(choose(&[anthropic], Some("anthropic/gemini-4-neon")).unwrap().1, "gemini-4-neon");
+    }
+
+    #[test]
+    fn an_empty_name_is_refused() {
         assert!(choose(&[route("one", "m")], Some(" ")).is_err());
     }
 }

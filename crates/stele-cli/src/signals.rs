@@ -1,11 +1,10 @@
 //! Signals, as requests to stop.
 
-use std::io;
-
-use crate::commands::run::runtime;
-use crate::error::Result;
 use stele_core::By;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::error::{CommandError, Result};
+use crate::runtime::runtime;
 
 /// The signals that end a run: the first one cleanly, the second one at once.
 pub struct Signals {
@@ -16,28 +15,25 @@ pub struct Signals {
 }
 
 /// Holds the signals that end a program until what is being written is whole: files are changed together or not at all,
-/// and a command that changes them says what it did.
-pub fn hold() -> Result<Held> {
+/// and a command that changes them says what it did. This process is not ended by them any more.
+pub fn hold() -> Result<()> {
     let runtime = runtime()?;
-    let within = runtime.enter();
-    let signals = crate::commands::run::signals()?;
-    drop(within);
-    Ok(Held { _runtime: runtime, _signals: signals })
-}
-
-/// Signals that are held: once they are, this process is not ended by them any more.
-pub struct Held {
-    _runtime: tokio::runtime::Runtime,
-    _signals: Signals,
+    let _within = runtime.enter();
+    // What was listened to once stays caught: also when the listener, and the runtime it needs, are gone.
+    Signals::new().map(drop)
 }
 
 impl Signals {
     /// Listens from here on.
-    pub fn new() -> io::Result<Self> {
+    pub fn new() -> Result<Self> {
+        let listen = |kind| {
+            let failed = |error| CommandError::usage("system.signals", format!("cannot listen to signals: {error}"));
+            signal(kind).map_err(failed)
+        };
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
             end: false,
         })
     }

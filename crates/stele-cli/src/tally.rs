@@ -68,7 +68,7 @@ pub struct Tally {
     pub ended: Option<Millis>,
     calls: BTreeMap<CallId, (String, Option<ToolGated>)>,
     /// What the call that runs changed: its result follows and counts the lines.
-    changing: Vec<FileChange>,
+    changing: BTreeMap<String, FileChange>,
     /// Each file from before its first change to after its last one, as far as the log knows it.
     net: BTreeMap<String, FileChange>,
 }
@@ -90,7 +90,7 @@ impl Tally {
 
     /// Share of the input that was read from the provider's cache.
     pub fn hit_rate(&self) -> Option<f64> {
-        self.account.usage().hit_rate()
+        self.account.hit_rate()
     }
 
     /// Takes one record.
@@ -142,7 +142,7 @@ impl Tally {
                 self.refuse(decided.call);
             }
             Event::ToolStarted(_) => self.executions += 1,
-            Event::FileChanged(changed) => self.changing.push(changed.change.clone()),
+            Event::FileChanged(changed) => self.changing(&changed.change),
             Event::ToolResult(result) => self.result(result),
             Event::UndoApplied(applied) => applied.files.iter().for_each(|change| self.became(change, None)),
             Event::RedoApplied(applied) => applied.files.iter().for_each(|change| self.became(change, None)),
@@ -163,11 +163,17 @@ impl Tally {
         });
     }
 
+    /// A call is about to change a file, or did; the last word on it counts.
+    fn changing(&mut self, change: &FileChange) {
+        let known = self.changing.entry(change.path.clone()).or_insert_with(|| change.clone());
+        known.after = change.after;
+    }
+
     fn result(&mut self, result: &ToolResult) {
         let changes = std::mem::take(&mut self.changing);
         let mut told: Vec<&FileMeta> =
             result.meta.files.iter().filter(|file| file.action != FileAction::Read).collect();
-        for change in &changes {
+        for change in changes.values() {
             let at = told.iter().position(|file| file.path == change.path);
             self.became(change, at.map(|at| told.swap_remove(at)));
         }
@@ -206,10 +212,11 @@ impl Tally {
 /// What the command line would have to say so that a call is not refused: no more than is needed. `None` where no flag
 /// helps: the call was only repeated, or `full` asks as well, since a deny might cover what cannot be read for certain.
 pub fn allow_with(gate: &ToolGated) -> Option<String> {
-    match (gate.settled_by, &gate.always) {
-        (Some(mode), None) | (Some(mode @ Mode::Edit), Some(_)) => Some(format!("--mode {mode}")),
-        (_, Some(rule)) => Some(format!("--allow {}", shell_word(rule))),
-        (None, None) => None,
+    let rules = gate.settled_with.iter().map(|rule| format!("--allow {}", shell_word(rule)));
+    match (gate.settled_by, rules.collect::<Vec<_>>()) {
+        (Some(mode @ Mode::Edit), _) => Some(format!("--mode {mode}")),
+        (mode, rules) if rules.is_empty() => mode.map(|mode| format!("--mode {mode}")),
+        (_, rules) => Some(rules.join(" ")),
     }
 }
 
@@ -262,7 +269,8 @@ mod tests {
             decision: Verdict::Ask,
             by: By("mode:ask".to_owned()),
             reason: Some("commands ask".to_owned()),
-            always: Some("bash(cargo test*)".to_owned()),
+            always: Vec::new(),
+            settled_with: vec!["bash(cargo test*)".to_owned()],
             settled_by: Some(Mode::Full),
             effects: Effects::Local,
             parallel: false,
@@ -274,15 +282,17 @@ mod tests {
         ]);
         assert_eq!(tally.refused[0].allow_with.as_deref(), Some("--allow 'bash(cargo test*)'"));
         assert_eq!(tally.refused[0].reason.as_deref(), Some("commands ask"));
-        let advice = |always: Option<&str>, settled_by| {
-            allow_with(&ToolGated { always: always.map(str::to_owned), settled_by, ..gated.clone() })
+        let advice = |rules: &[&str], settled_by| {
+            let settled_with = rules.iter().map(|rule| (*rule).to_owned()).collect();
+            allow_with(&ToolGated { settled_with, settled_by, ..gated.clone() }).unwrap_or_default()
         };
-        let quoted = advice(Some("bash(echo 'a')"), Some(Mode::Full));
-        assert_eq!(quoted.as_deref(), Some(r"--allow 'bash(echo '\''a'\'')'"));
-        assert_eq!(advice(Some("edit(*)"), Some(Mode::Edit)).as_deref(), Some("--mode edit"));
-        assert_eq!(advice(None, Some(Mode::Edit)).as_deref(), Some("--mode edit"));
-        assert_eq!(advice(None, Some(Mode::Full)).as_deref(), Some("--mode full"));
-        assert_eq!(advice(None, None), None);
+        let quoted = advice(&["bash(echo 'a')", "edit(a)"], Some(Mode::Full));
+        assert_eq!(quoted, r"--allow 'bash(echo '\''a'\'')' --allow 'edit(a)'");
+        assert_eq!(advice(&["edit(a)"], Some(Mode::Edit)), "--mode edit");
+        assert_eq!(advice(&["edit(a)"], None), "--allow 'edit(a)'");
+        assert_eq!(advice(&[], Some(Mode::Edit)), "--mode edit");
+        assert_eq!(advice(&[], Some(Mode::Full)), "--mode full");
+        assert_eq!(advice(&[], None), "");
     }
 
     #[test]
@@ -301,8 +311,15 @@ mod tests {
 
     #[test]
     fn changes_of_a_file_add_up() {
-        let file =
-            |action, added| FileMeta { path: "/a".to_owned(), action, hash: None, added, removed: 1, diff: None };
+        let file = |action, added| FileMeta {
+            path: "/a".to_owned(),
+            action,
+            hash: None,
+            added,
+            removed: 1,
+            diff: None,
+            part: None,
+        };
         let result = |action, added| -> Event {
             let meta = ResultMeta { files: vec![file(action, added)], ..ResultMeta::default() };
             ToolResult { call: CallId(1), content: "".into(), images: Vec::new(), error: None, meta }.into()
@@ -319,7 +336,8 @@ mod tests {
         let version = |letter: &str| FileVersion { hash: Hash::of(letter.as_bytes()), len: 1, mode: 0o100_644 };
         let changed = |path: &str, before: Option<&str>, after: Option<&str>| -> Event {
             let (path, before, after) = (path.to_owned(), before.map(version), after.map(version));
-            FileChanged { call: CallId(1), change: FileChange { path, before, after, kept: None, made: None } }.into()
+            let change = FileChange { path, before, after, kept: None, made: None, linked: None };
+            FileChanged { call: CallId(1), ahead: false, change }.into()
         };
         let result = |files: &[(&str, FileAction)]| -> Event {
             let file = |(path, action): &(&str, FileAction)| FileMeta {
@@ -329,6 +347,7 @@ mod tests {
                 added: 3,
                 removed: 1,
                 diff: None,
+                part: None,
             };
             let meta = ResultMeta { files: files.iter().map(file).collect(), ..ResultMeta::default() };
             ToolResult { call: CallId(1), content: "".into(), images: Vec::new(), error: None, meta }.into()

@@ -52,6 +52,9 @@ pub struct CallDecision {
     pub by: String,
     /// Why, in one sentence.
     pub reason: Option<String>,
-    /// The rule that "always" would grant; never wider than what was asked.
-    pub always: Option<String>,
+    /// The rules that "always" would grant; never wider than what was asked.
+    pub always: Vec<String>,
+    /// The rules that would have to stand on the command line for the call to run: as narrow as can be written, so with
+    /// a `*` for what only the shell knows. Empty where none helps.
+    pub settled_with: Vec<String>,
 }

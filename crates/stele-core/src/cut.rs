@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::read_file::{Sight, follow};
 use crate::state::State;
 use crate::surface::SurfaceItem;
 use crate::{
-    Block, CutReason, Hash, Image, ItemRef, JobId, Part, ReadFiles, Replacement, Seq, Shown, ShownFiles, Source, Span,
+    Block, CutReason, Image, ItemRef, JobId, Part, ReadFiles, Replacement, Seq, Shown, ShownFiles, Source, Span,
     SpanRange, SurfaceReplaced,
 };
 
@@ -24,8 +25,8 @@ pub(crate) struct Mark {
 /// What a result tells of files and folders.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Told {
-    /// Files that it showed or changed, with the hash of their content then; none for a deleted one.
-    pub(crate) files: Vec<(PathBuf, Option<Hash>)>,
+    /// Files that it showed or changed, and what they are then; nothing for a deleted one.
+    pub(crate) files: Vec<(PathBuf, Option<Sight>)>,
     /// What of a file it showed.
     pub(crate) shown: Option<(PathBuf, Showing)>,
     /// The folder in which it left the session.
@@ -96,12 +97,8 @@ impl State {
         let Some(told) = &mark.told else { return };
         if !told.files.is_empty() {
             let files = Arc::make_mut(&mut self.read_files);
-            for (path, hash) in &told.files {
-                match (hash, files.get_mut(path)) {
-                    (Some(hash), Some(known)) => *known = *hash,
-                    (Some(hash), None) => drop(files.insert(path.clone(), *hash)),
-                    (None, _) => drop(files.remove(path)),
-                }
+            for (path, sight) in &told.files {
+                follow(files, path, *sight);
             }
         }
         if let Some((path, showing)) = &told.shown {
@@ -219,6 +216,10 @@ impl State {
 
     fn follow_surface(&mut self) {
         self.surface_bytes = self.surface.iter().map(|item| own_bytes(item) + self.argument_bytes(item)).sum();
+        // What comes back later counts as new.
+        if let Some(counted) = &mut self.counted {
+            counted.surface_bytes = counted.surface_bytes.min(self.surface_bytes);
+        }
         self.shown_files = Arc::new(ShownFiles::new());
         self.read_files = Arc::new(ReadFiles::new());
         self.cwd = None;
@@ -245,7 +246,11 @@ fn own_bytes(item: &SurfaceItem) -> u64 {
         SurfaceItem::Assistant { content, .. } => content
             .iter()
             .map(|block| match block {
-                Block::Text { text, .. } | Block::Reasoning { text, .. } => text.len() as u64,
+                Block::Text { text, .. } => text.len() as u64,
+                // Its text may have been left out, and is counted as input all the same.
+                Block::Reasoning { text, native } => {
+                    text.len().max(native.as_ref().map_or(0, |native| native.len())) as u64
+                }
                 Block::Call { .. } => 0,
             })
             .sum(),

@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CacheTtl, Config, Wire};
+use crate::{CacheTtl, Config, Dialect, Wire};
 
 /// A field of a request's body that changes nothing of what the model is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OptionalField {
-    /// Cache marks on blocks (`anthropic-messages`).
+    /// Cache marks: on blocks (`anthropic-messages`), or one at the top of the body (`openai-chat`, in some dialects).
     CacheControl,
     /// How long what a mark covers is kept, where that is longer than usual (`anthropic-messages`).
     #[serde(rename = "cache_control.ttl")]
@@ -18,7 +18,7 @@ pub enum OptionalField {
     PromptCacheKey,
     /// The wish for usage at the end of a stream (`openai-chat`).
     StreamOptions,
-    /// The wish for encrypted reasoning, beside an effort (`openai-responses`).
+    /// The wish for encrypted reasoning (`openai-responses`).
     Include,
     /// The wish that the provider keeps nothing (`openai-responses`).
     Store,
@@ -77,18 +77,43 @@ impl Config {
     #[must_use]
     pub fn sends(&self, field: OptionalField) -> bool {
         let wanted = match field {
-            OptionalField::CacheControl => self.wire == Wire::AnthropicMessages && self.cache.marks,
-            OptionalField::CacheTtl => self.cache.ttl == CacheTtl::Hour && self.sends(OptionalField::CacheControl),
+            OptionalField::CacheControl => self.cache.marks && (self.marks_blocks() || self.marks_the_whole()),
+            OptionalField::CacheTtl => {
+                self.cache.ttl == CacheTtl::Hour && self.marks_blocks() && self.sends(OptionalField::CacheControl)
+            }
             OptionalField::PromptCacheKey => {
                 matches!(self.wire, Wire::OpenaiResponses | Wire::OpenaiChat) && self.cache.key.is_some()
             }
             OptionalField::StreamOptions => {
                 self.wire == Wire::OpenaiChat && self.dialect.as_ref().is_none_or(|dialect| dialect.stream_usage)
             }
-            OptionalField::Include => self.wire == Wire::OpenaiResponses && self.parameters.effort.is_some(),
+            // Before revision 3 it went with an effort only.
+            OptionalField::Include => {
+                self.wire == Wire::OpenaiResponses && (self.parameters.effort.is_some() || self.derive_rev >= 3)
+            }
             OptionalField::Store => self.wire == Wire::OpenaiResponses,
         };
         wanted && !self.withheld.contains(&field)
+    }
+
+    /// True where cache marks stand on blocks.
+    #[must_use]
+    pub fn marks_blocks(&self) -> bool {
+        self.wire == Wire::AnthropicMessages
+    }
+
+    /// True where one mark at the top of the body stands for one on its last block.
+    fn marks_the_whole(&self) -> bool {
+        let of = |dialect: &Dialect| dialect.marked_models.iter().any(|start| self.model.starts_with(start.as_str()));
+        self.wire == Wire::OpenaiChat && self.dialect.as_ref().is_some_and(of)
+    }
+
+    /// How long all that its requests mark is kept; absent where they mark nothing, or for two times: what is kept for an
+    /// hour stands before what is kept for five minutes.
+    #[must_use]
+    pub fn life_of_marks(&self) -> Option<CacheTtl> {
+        let one = self.sends(OptionalField::CacheControl) && !self.sends(OptionalField::CacheTtl);
+        one.then_some(CacheTtl::FiveMinutes)
     }
 
     /// Drops every optional field but these.

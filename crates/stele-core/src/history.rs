@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::cut::Origin;
 use crate::{
-    FileChange, FileChanged, JobId, RedoApplied, Seq, SurfaceItem, TodoItem, ToolErrorClass, ToolResult, UndoApplied,
+    CallId, FileChange, FileChanged, FileVersion, JobId, RedoApplied, Seq, SurfaceItem, TodoItem, ToolErrorClass,
+    ToolResult, UndoApplied,
 };
 
 /// Most characters of a title.
@@ -63,12 +64,52 @@ pub struct Undone {
     pub(crate) items: Vec<Seq>,
 }
 
+/// Back or forth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restoring {
+    /// A turn is taken back.
+    Undo,
+    /// A turn is done again.
+    Redo,
+}
+
+/// An undo or redo of which nobody knows how many of its files are changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unrestored {
+    /// Which of the two.
+    pub way: Restoring,
+    /// The turn.
+    pub turn: u64,
+    /// What each file is to be again (`before`), and what it was just before (`after`).
+    pub files: Vec<FileChange>,
+}
+
+impl Unrestored {
+    fn new<'a>(
+        way: Restoring,
+        turn: u64,
+        sources: impl Iterator<Item = &'a FileChange>,
+        applied: &[FileChange],
+    ) -> Option<Self> {
+        let applied: BTreeMap<&str, &FileChange> = applied.iter().map(|file| (file.path.as_str(), file)).collect();
+        let owed = |source: &FileChange| {
+            let file = applied.get(source.path.as_str())?;
+            Some(FileChange { after: file.before, ..source.clone() })
+        };
+        let files: Vec<FileChange> = sources.filter_map(owed).collect();
+        (!files.is_empty()).then_some(Self { way, turn, files })
+    }
+}
+
 /// The undo list of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     open: Option<TurnChanges>,
     done: Vec<TurnChanges>,
     undone: Vec<Undone>,
+    unrestored: Option<Unrestored>,
+    /// What calls said they are about to change, until they end.
+    ahead: BTreeMap<CallId, Vec<FileChange>>,
 }
 
 impl History {
@@ -84,16 +125,35 @@ impl History {
         &self.undone
     }
 
-    /// True when the open turn changed this file before.
+    /// What the open turn made of a file; absent when it did not change it before.
     #[must_use]
-    pub fn knows(&self, path: &str) -> bool {
-        self.open.as_ref().is_some_and(|open| open.files.contains_key(path))
+    pub fn left_as(&self, path: &str) -> Option<Option<FileVersion>> {
+        self.open.as_ref()?.files.get(path).map(|change| change.after)
+    }
+
+    /// The undo or redo whose files are not known to be changed.
+    #[must_use]
+    pub fn unrestored(&self) -> Option<&Unrestored> {
+        self.unrestored.as_ref()
+    }
+
+    /// What a call that has not ended said it is about to change, as far as nothing else is known since.
+    #[must_use]
+    pub fn ahead(&self, call: CallId) -> &[FileChange] {
+        self.ahead.get(&call).map_or(&[], Vec::as_slice)
+    }
+
+    /// The calls that said what they are about to change, and have not ended.
+    pub fn under_way(&self) -> impl Iterator<Item = CallId> {
+        self.ahead.keys().copied()
     }
 
     /// A turn opens: what was taken back before cannot be done again.
     pub(crate) fn begin(&mut self, turn: u64, first_job: JobId, todo: &[TodoItem]) {
         self.end();
         self.undone.clear();
+        self.unrestored = None;
+        self.ahead.clear();
         self.open = Some(TurnChanges { turn, first_job, todo: todo.to_vec(), ..TurnChanges::default() });
     }
 
@@ -126,19 +186,34 @@ impl History {
 
     pub(crate) fn changed(&mut self, changed: &FileChanged) {
         let Some(open) = &mut self.open else { return };
-        let change = &changed.change;
+        let change = light(&changed.change);
+        if changed.ahead {
+            let ahead = self.ahead.entry(changed.call).or_default();
+            match ahead.iter_mut().find(|said| said.path == change.path) {
+                // Nothing came of what it had said, since somebody else changed the file meanwhile.
+                Some(said) => {
+                    let void = std::mem::replace(said, change.clone());
+                    open.files.retain(|_, known| known.path != void.path || known.before != void.before);
+                }
+                None => ahead.push(change.clone()),
+            }
+        } else if let Some(ahead) = self.ahead.get_mut(&changed.call) {
+            let known = ahead.iter_mut().filter(|known| known.path == change.path);
+            known.for_each(|known| known.after = change.after);
+        }
         match open.files.get_mut(&change.path) {
             Some(known) => known.after = change.after,
-            None => drop(open.files.insert(change.path.clone(), change.clone())),
+            None => drop(open.files.insert(change.path.clone(), change)),
         }
     }
 
     /// A call ended: what it did beyond what is known of files.
     pub(crate) fn result(&mut self, result: &ToolResult, tool: &str) {
+        let ahead = self.ahead.remove(&result.call);
         let Some(open) = &mut self.open else { return };
         let unknown = result.error.as_ref().is_some_and(|error| error.class == ToolErrorClass::OutcomeUnknown);
-        let unknown =
-            unknown.then(|| format!("what {tool} ({}) did before it was interrupted: nobody knows", result.call));
+        let unknown = (unknown && ahead.is_none())
+            .then(|| format!("what {tool} ({}) did before it was interrupted: nobody knows", result.call));
         for words in result.meta.not_covered.iter().cloned().chain(unknown) {
             if !open.not_covered.contains(&words) {
                 open.not_covered.push(words);
@@ -150,15 +225,47 @@ impl History {
         if self.done.last().is_some_and(|last| last.turn == applied.turn)
             && let Some(changes) = self.done.pop()
         {
-            self.undone.push(Undone { changes, files: applied.files.clone(), todo: todo.to_vec(), items });
+            self.unrestored = Unrestored::new(Restoring::Undo, applied.turn, changes.files.values(), &applied.files);
+            let files = applied.files.iter().map(light).collect();
+            self.undone.push(Undone { changes, files, todo: todo.to_vec(), items });
         }
     }
 
     pub(crate) fn redo(&mut self, applied: &RedoApplied) {
         if self.undone.last().is_some_and(|last| last.changes.turn == applied.turn)
-            && let Some(undone) = self.undone.pop()
+            && let Some(mut undone) = self.undone.pop()
         {
+            self.unrestored = Unrestored::new(Restoring::Redo, applied.turn, undone.files.iter(), &applied.files);
+            for file in &applied.files {
+                undone.changes.replaced(file);
+            }
             self.done.push(undone.changes);
         }
     }
+
+    /// The files of the last undo or redo are as it says.
+    pub(crate) fn restored(&mut self) {
+        self.unrestored = None;
+    }
+}
+
+impl TurnChanges {
+    /// What stood there just before a redo is what an undo brings back from now on, as far as it is kept.
+    fn replaced(&mut self, file: &FileChange) {
+        if let Some(known) = self.files.get_mut(&file.path)
+            && known.before != file.before
+            && (file.before.is_none() || file.kept.is_some())
+        {
+            *known = FileChange { after: known.after, made: known.made.take().or(file.made.clone()), ..light(file) };
+        }
+    }
+}
+
+/// A change without the bytes that its record holds until it is written.
+fn light(change: &FileChange) -> FileChange {
+    let mut light = change.clone();
+    if let Some(kept) = &mut light.kept {
+        kept.stored();
+    }
+    light
 }

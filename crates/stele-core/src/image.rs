@@ -77,8 +77,8 @@ impl Image {
         format!("[image left out ({}, {} × {} px): {why}]", self.media_type.name(), self.width, self.height)
     }
 
-    /// What it counts as in bytes of prompt: two for a token.
+    /// What it counts as in bytes of prompt: one for a token.
     pub(crate) fn prompt_bytes(&self) -> u64 {
-        2 * (u64::from(self.width) * u64::from(self.height)).div_ceil(PIXELS_OF_A_TOKEN)
+        (u64::from(self.width) * u64::from(self.height)).div_ceil(PIXELS_OF_A_TOKEN)
     }
 }

@@ -28,6 +28,7 @@ mod literal;
 mod look;
 mod message;
 mod owed;
+mod read_file;
 mod record;
 mod repair;
 mod repeats;
@@ -50,28 +51,29 @@ pub use event::*;
 pub use failure::{Failure, FailureCode};
 pub use field::OptionalField;
 pub use hash::{Hash, Hasher};
-pub use history::{History, TurnChanges, Undone, title};
+pub use history::{History, Restoring, TurnChanges, Undone, Unrestored, title};
 pub use ids::{CallId, ItemId, JobId, Micros, Millis, Seq, SessionId};
 pub use image::{Image, ImageInput, MediaType};
 pub use json::{parse_lenient, repair_surrogates};
 pub use literal::Literal;
-pub use look::{is_alike, name_on_a_line};
+pub use look::{is_alike, is_hidden, name_on_a_line};
 pub use message::{AssistantBlock, AssistantTurn, Message, UserBlock};
 pub use owed::{Action, close, may_send_again, owed, partial_answer, resume};
+pub use read_file::{ReadFile, ReadFiles};
 pub use record::{Record, RecordBytes, Stored};
 pub use request::{
     CacheMarks, CacheTtl, Config, Dialect, Header, Parameters, PrefaceBlock, PromptOrder, Request, SystemBlock,
-    SystemRole, ToolSchema, Wire, Zone,
+    SystemRole, ToolChoice, ToolSchema, Wire, Zone,
 };
 pub use reuse::Reuse;
-pub use state::{CallStage, Counters, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting, assemble};
+pub use state::{Answered, CallStage, Counters, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting, assemble};
 pub use surface::{
     ANSWER_EMPTY, ANSWER_MISSING, CallRecord, RESULT_EMPTY, RESULT_MISSING, SurfaceItem, USER_MISSING, derive,
     derive_rev,
 };
 pub use text::{BlobRef, INLINE_MAX, Text};
 pub use tool::{
-    CallSession, Effects, Future, Invocation, JobNotice, ReadFiles, Shown, ShownFiles, Tool, ToolError, ToolErrorClass,
-    ToolOutput, ToolSpec, Watch,
+    Ahead, CallSession, Effects, Future, Invocation, JobNotice, NotLogged, Shown, ShownFiles, Tool, ToolError,
+    ToolErrorClass, ToolOutput, ToolSpec, Watch,
 };
 pub use usage::{Coverage, LongPrice, Price, Usage};

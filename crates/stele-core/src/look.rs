@@ -26,11 +26,22 @@ pub fn is_alike(asked: &str, name: &str) -> bool {
 /// A name as one line of a result: what is no letter on a line is written as an escape of Rust's, `\n` or `\u{1b}`.
 #[must_use]
 pub fn name_on_a_line(name: &str) -> Cow<'_, str> {
-    if !name.contains(char::is_control) {
+    if !name.contains(is_hidden) {
         return Cow::Borrowed(name);
     }
-    let shown = |letter: char| if letter.is_control() { letter.escape_default().to_string() } else { letter.into() };
+    let shown = |letter: char| if is_hidden(letter) { letter.escape_default().to_string() } else { letter.into() };
     Cow::Owned(name.chars().map(shown).collect())
+}
+
+/// True for what a reader does not see, though it acts: control characters, marks, embeddings, overrides and isolates that
+/// change the direction of text, and invisible tags.
+#[must_use]
+pub fn is_hidden(letter: char) -> bool {
+    match letter {
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}' => true,
+        '\u{e0000}'..='\u{e007f}' => true,
+        _ => letter.is_control(),
+    }
 }
 
 #[cfg(test)]
@@ -41,6 +52,7 @@ mod tests {
     fn look_alikes_have_one_look() {
         assert_eq!(look("caf\u{e9}\u{202f}d\u{2019}un"), look("cafe\u{301} d'un"));
         assert_ne!(look("a b"), look("ab"));
+        assert_eq!(name_on_a_line("a\u{202e}txt\u{e0041}"), "a\\u{202e}txt\\u{e0041}");
         assert!(is_alike("a\\nb", "a\nb") && !is_alike("a\nb", "a\\nb"));
     }
 }

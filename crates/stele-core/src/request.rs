@@ -159,7 +159,7 @@ pub struct Config {
     pub model: String,
     /// Wire and revision of the encoder, such as `anthropic-messages/1`.
     pub encoder: String,
-    /// Revision of the rules that derive messages from the surface.
+    /// Revision of the rules that derive messages from the surface, and of what else of a request follows from the log.
     pub derive_rev: u32,
     /// Model parameters.
     #[serde(default)]
@@ -194,9 +194,32 @@ pub struct Parameters {
     /// Nucleus sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
+    /// Texts at which the model stops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Vec<String>>,
     /// How hard the model should think, in the vendor's words (`low`, `medium`, `high`, …).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
+    /// Whether the model calls tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// How much the model says, in the vendor's words (`low`, `medium`, `high`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verbosity: Option<String>,
+}
+
+/// Whether the model calls tools.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// As it likes.
+    Auto,
+    /// None.
+    None,
+    /// At least one in each answer.
+    Required,
+    /// This one in each answer.
+    Tool(String),
 }
 
 /// How the provider's prompt cache is used.
@@ -273,6 +296,13 @@ pub struct Dialect {
     /// Field that takes the effort; absent when the endpoint takes none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort_field: Option<String>,
+    /// Field that takes the verbosity; absent when the endpoint takes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verbosity_field: Option<String>,
+    /// Beginnings of the names of models of which only what is marked is cached: one mark at the top of the body stands for
+    /// one on the last block.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marked_models: Vec<String>,
 }
 
 impl Default for Dialect {
@@ -287,6 +317,8 @@ impl Default for Dialect {
             user_after_tool: true,
             short_call_ids: false,
             effort_field: None,
+            verbosity_field: None,
+            marked_models: Vec::new(),
         }
     }
 }

@@ -15,7 +15,8 @@ use crate::{
     Seq, SessionStarted, ShownFiles, TodoItem,
 };
 
-pub use parts::{CallStage, Counters, Epoch, Phase, Sent, Step, StepCall, Turn, Waiting};
+pub(crate) use parts::Counted;
+pub use parts::{Answered, CallStage, Counters, Epoch, Phase, Sent, Step, StepCall, Turn, Waiting};
 
 /// The state of a session after some prefix of its log.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +48,9 @@ pub struct State {
     pub(crate) grants: Vec<String>,
     pub(crate) read_files: Arc<ReadFiles>,
     pub(crate) account: Account,
+    /// What the endpoints answered last, each one's last prompt; the latest at the end.
+    pub(crate) answered: Vec<Answered>,
+    pub(crate) counted: Option<Counted>,
     pub(crate) shown_files: Arc<ShownFiles>,
     pub(crate) cwd: Option<PathBuf>,
     pub(crate) jobs: BTreeMap<JobId, JobMeta>,

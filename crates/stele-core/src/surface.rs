@@ -9,16 +9,17 @@ use crate::{
     UserBlock, Wire, repair_surrogates,
 };
 
-/// Revision of these rules for a wire, logged with each epoch. Histories go on as their epoch says.
+/// Revision of these rules for a wire, and of what else of a request follows from the log, logged with each epoch. Histories go on as their epoch says.
 ///
 /// Since 2 an answer of Gemini keeps a signature that stands on a last part without text. Since 3 of Gemini, and 2 of the
 /// others, a whole answer without text is not told as an interrupted one, and reasoning that nobody signed is not sent to
-/// Anthropic's own host.
+/// Anthropic's own host. Since 3 of Anthropic signed thinking goes back although its text was left out, and the marks keep to
+/// what was answered; since 3 of OpenAI's Responses encrypted reasoning is asked for without an effort too.
 #[must_use]
 pub fn derive_rev(wire: Wire) -> u32 {
     match wire {
-        Wire::Gemini => 3,
-        Wire::AnthropicMessages | Wire::OpenaiResponses | Wire::OpenaiChat => 2,
+        Wire::AnthropicMessages | Wire::OpenaiResponses | Wire::Gemini => 3,
+        Wire::OpenaiChat => 2,
     }
 }
 
@@ -264,9 +265,11 @@ impl Deriver<'_> {
         match (self.config.wire, raw) {
             (Wire::OpenaiChat, None) => !text.is_empty(),
             (_, None) => false,
-            // Anthropic refuses a signed block whose text was lost; a redacted one never had any.
             (Wire::AnthropicMessages, Some(raw)) if raw.as_str().contains("\"redacted_thinking\"") => true,
-            (Wire::AnthropicMessages, Some(raw)) => !text.is_empty() && (is_signed(raw) || !self.asks_for_signatures()),
+            // Newer models leave the text out and send the signature all the same, which is what they go on from
+            // (Anthropic, adaptive thinking, 2026-11).
+            (Wire::AnthropicMessages, Some(raw)) if text.is_empty() => self.config.derive_rev >= 3 && is_signed(raw),
+            (Wire::AnthropicMessages, Some(raw)) => is_signed(raw) || !self.asks_for_signatures(),
             (_, Some(_)) => true,
         }
     }

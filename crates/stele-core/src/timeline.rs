@@ -62,6 +62,8 @@ struct Open {
     model: Option<usize>,
     calls: BTreeMap<CallId, usize>,
     account: Account,
+    /// Of the last turn alone.
+    of_turn: Account,
 }
 
 /// One line of the timeline.
@@ -146,6 +148,8 @@ pub struct TurnSums {
     pub executions: u64,
     /// Tokens reported.
     pub usage: Usage,
+    /// For how many attempts usage is known.
+    pub coverage: Coverage,
     /// Share of the input that was read from the cache; absent when unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit_rate: Option<f64>,
@@ -182,6 +186,7 @@ impl Timeline {
         match &record.event {
             Event::TurnStarted(_) => {
                 self.status = Status::Running;
+                self.open.of_turn = self.open.account.from_here();
                 self.turns.push(TurnSums { turn: self.turns.len() as u64 + 1, ..TurnSums::default() });
             }
             Event::TurnEnded(ended) => self.end_turn(&ended.reason),
@@ -270,13 +275,14 @@ impl Timeline {
     }
 
     fn sum(&mut self, record: &Record) {
-        if let (Some(usage), Some(turn)) = (self.open.account.fold(record), self.turns.last_mut()) {
-            turn.usage.add(&usage);
-            turn.hit_rate = turn.usage.hit_rate();
+        let Open { account, of_turn, .. } = &mut self.open;
+        account.fold(record);
+        of_turn.fold(record);
+        if let Some(turn) = self.turns.last_mut() {
+            (turn.usage, turn.coverage, turn.hit_rate) = (*of_turn.usage(), of_turn.coverage(), of_turn.hit_rate());
         }
-        let account = &self.open.account;
         (self.usage, self.coverage, self.cost) = (*account.usage(), account.coverage(), account.cost());
-        self.hit_rate = self.usage.hit_rate();
+        self.hit_rate = account.hit_rate();
     }
 
     fn end_turn(&mut self, reason: &EndReason) {

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    CallCard, CallId, FileChange, Hash, Image, ImageInput, JobId, JobMeta, ResultCard, ResultMeta, SessionId, Subject,
-    Text, TodoItem,
+    CallCard, CallId, FileChange, Hash, Image, ImageInput, JobId, JobMeta, ReadFiles, ResultCard, ResultMeta,
+    SessionId, Subject, Text, TodoItem,
 };
 
 /// A boxed future.
@@ -74,9 +74,6 @@ pub trait Tool: Send + Sync {
     fn run<'a>(&'a self, invocation: Invocation<'a>) -> Future<'a, ToolOutput>;
 }
 
-/// Hashes of files as this session last saw them, by absolute path.
-pub type ReadFiles = BTreeMap<PathBuf, Hash>;
-
 /// What of a file the model was last shown, and still sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
@@ -105,7 +102,7 @@ pub struct Invocation<'a> {
     pub workspace: &'a Path,
     /// The session that the call belongs to.
     pub session: CallSession,
-    /// Files that the model was shown, with the hash it was shown.
+    /// Files that the model was shown, and how much of them.
     pub read_files: Arc<ReadFiles>,
     /// What the model still sees of files.
     pub shown_files: Arc<ShownFiles>,
@@ -113,11 +110,21 @@ pub struct Invocation<'a> {
     pub images: ImageInput,
     /// Where a body whose effects nobody knows beforehand looks for them.
     pub watch: Watch,
+    /// Takes what the body is about to change, before it does.
+    pub ahead: Ahead,
     /// Ends when the call is cancelled.
     pub cancelled: Future<'a, ()>,
     /// Takes output for people while the body runs; never blocks.
     pub progress: &'a (dyn Fn(&str) + Send + Sync),
 }
+
+/// Puts what a body is about to change into the log, with the bytes that it replaces: nothing that is not there may be
+/// changed. Blocks until all of it is on disk; where it fails, nothing must be changed.
+pub type Ahead = Arc<dyn Fn(Vec<FileChange>) -> Result<(), NotLogged> + Send + Sync>;
+
+/// The log could not be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotLogged;
 
 /// Where a body whose effects nobody knows beforehand looks for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Micros;
+use crate::{CacheTtl, Micros};
 
 /// Tokens of one attempt, or a sum of attempts. `None` is unknown, never zero.
 ///
@@ -54,6 +54,19 @@ impl Usage {
         }
     }
 
+    /// The same where all marks of the request asked for one life: what a server does not tell apart was written for that.
+    #[must_use]
+    pub fn written_for(self, life: Option<CacheTtl>) -> Self {
+        let more = |known: Option<u64>| sum([known, self.cache_write]);
+        match life {
+            None => self,
+            Some(CacheTtl::FiveMinutes) => {
+                Self { cache_write: None, cache_write_5m: more(self.cache_write_5m), ..self }
+            }
+            Some(CacheTtl::Hour) => Self { cache_write: None, cache_write_1h: more(self.cache_write_1h), ..self },
+        }
+    }
+
     /// True when nothing at all was reported.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
@@ -64,6 +77,13 @@ impl Usage {
     #[must_use]
     pub fn input(&self) -> Option<u64> {
         sum([self.fresh, self.cache_read, self.cache_write, self.cache_write_5m, self.cache_write_1h])
+    }
+
+    /// The whole input as the provider counted it; absent where a part of it may be missing.
+    #[must_use]
+    pub fn counted(&self) -> Option<u64> {
+        self.fresh?;
+        self.input().filter(|input| *input > 0)
     }
 
     /// Size of the context after the answer: every known bucket, output included.
@@ -85,6 +105,13 @@ impl Usage {
         let (fresh, read) = (self.fresh?, self.cache_read?);
         let total = fresh.saturating_add(read).saturating_add(self.writes().unwrap_or(0));
         (total > 0).then(|| read as f64 / total as f64)
+    }
+
+    /// True when it says what was read from the cache and what was not. A sum over attempts has a hit rate only where
+    /// every one of them says so: a share of known and unknown together is the share of nothing.
+    #[must_use]
+    pub fn tells_reads(&self) -> bool {
+        self.fresh.is_some() && self.cache_read.is_some()
     }
 
     /// Adds what another attempt reported: known plus unknown stays the known part.
@@ -191,11 +218,12 @@ impl Price {
         missing.map(|(name, ..)| name)
     }
 
-    /// The most that a request can cost: every input token at the dearest input price, the full output.
+    /// The most that a request can cost: every input token at the dearest input price that it can cause, the full output.
+    /// Nothing is written for longer than the longest life that it asks for.
     #[must_use]
-    pub fn at_most(&self, input: u64, output: u64) -> Option<Micros> {
-        let dearest =
-            [self.input, self.cache_write, self.cache_write_5m, self.cache_write_1h].into_iter().flatten().max()?;
+    pub fn at_most(&self, input: u64, output: u64, longest: CacheTtl) -> Option<Micros> {
+        let hour = self.cache_write_1h.filter(|_| longest == CacheTtl::Hour);
+        let dearest = [self.input, self.cache_write, self.cache_write_5m, hour].into_iter().flatten().max()?;
         let (of_input, of_output) = self.percent(input);
         let total = u128::from(input) * u128::from(dearest) * of_input
             + u128::from(output) * u128::from(self.output?) * of_output;
@@ -234,6 +262,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_told_apart_was_written_for_as_long_as_all_marks_say() {
+        let told = Usage { cache_write: Some(10), cache_write_5m: Some(1), ..Usage::default() };
+        let writes = |life| {
+            let usage = told.written_for(life);
+            (usage.cache_write, usage.cache_write_5m, usage.cache_write_1h)
+        };
+        assert_eq!(writes(None), (Some(10), Some(1), None));
+        assert_eq!(writes(Some(CacheTtl::FiveMinutes)), (None, Some(11), None));
+        assert_eq!(writes(Some(CacheTtl::Hour)), (None, Some(1), Some(10)));
+        assert_eq!(Usage::default().written_for(Some(CacheTtl::Hour)), Usage::default());
+    }
+
+    #[test]
     fn what_has_no_price_is_not_priced() {
         let price = Price { input: Some(3_000_000), output: Some(15_000_000), ..Price::default() };
         let usage = Usage { fresh: Some(1_000), output: Some(10), ..Usage::default() };
@@ -268,7 +309,20 @@ mod tests {
             |fresh, read| Usage { fresh: Some(fresh), cache_read: Some(read), output: Some(100), ..Usage::default() };
         assert_eq!(price.of(&usage(500, 500)), Some(Micros(1_000 + 50 + 1_000)));
         assert_eq!(price.of(&usage(500, 510)), Some(Micros(2_000 + 102 + 1_500)));
-        assert_eq!(price.at_most(1_000, 100), Some(Micros(2_000 + 1_000)));
-        assert_eq!(price.at_most(1_001, 100), Some(Micros(4_004 + 1_500)));
+        assert_eq!(price.at_most(1_000, 100, CacheTtl::FiveMinutes), Some(Micros(2_000 + 1_000)));
+        assert_eq!(price.at_most(1_001, 100, CacheTtl::FiveMinutes), Some(Micros(4_004 + 1_500)));
+    }
+
+    #[test]
+    fn what_is_written_for_an_hour_is_dear_only_where_an_hour_is_asked_for() {
+        let price = Price {
+            input: Some(4_000_000),
+            output: Some(0),
+            cache_write_5m: Some(5_000_000),
+            cache_write_1h: Some(8_000_000),
+            ..Price::default()
+        };
+        assert_eq!(price.at_most(1_000, 0, CacheTtl::FiveMinutes), Some(Micros(5_000)));
+        assert_eq!(price.at_most(1_000, 0, CacheTtl::Hour), Some(Micros(8_000)));
     }
 }

@@ -40,7 +40,7 @@ impl Options {
     /// # Errors
     /// As [`edit_input`].
     pub fn edit_input(&self, path: Option<&str>, original: Option<&[u8]>, input: &str) -> Result<Applied, Refusal> {
-        let Parsed { dialect, sections } = dialect::parse(input)?;
+        let Parsed { dialect, sections, notes } = dialect::parse(input)?;
         let mut all = Vec::new();
         let mut other_name = None;
         let count = sections.len();
@@ -73,7 +73,7 @@ impl Options {
                 Action::Create { mode: Some(_), .. } => return Err(outside("the input sets the file's mode")),
                 Action::Create { content, .. } => {
                     refuse_nul(&content)?;
-                    return Ok(Applied::created(content, dialect));
+                    return Ok(Applied { notes, ..Applied::created(content, dialect) });
                 }
             }
         }
@@ -92,6 +92,7 @@ impl Options {
             return Err(missing());
         }
         let mut applied = perform(self, original.unwrap_or_default(), &all, dialect)?;
+        applied.notes.extend(notes);
         if let Some(name) = other_name {
             applied.notes.push(format!("the diff names {name}, but it fits this file and was applied to it"));
         }

@@ -140,6 +140,9 @@ impl Options {
             let change = self.change(parsed.dialect, placed, folder, &mut made);
             plan.push(change.map_err(|refusal| refusal.about(&path))?);
         }
+        if let Some(first) = plan.first_mut() {
+            first.notes.extend(parsed.notes);
+        }
         Ok(plan)
     }
 

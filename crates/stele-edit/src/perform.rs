@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use crate::Dialect;
 use crate::edit::{Applied, Healed, OnAmbiguous, Options, Place};
-use crate::find::closest::{against, closest, visible};
+use crate::find::closest::{Closest, against, closest, plain, visible};
 use crate::find::pattern::{self, Substitution};
+use crate::find::wrapping::{GUTTER, without_numbers};
 use crate::find::{self, Change, Climb, Hit, Match, Outcome, Sought, Texts, Unit, with_line_ends};
 use crate::refuse::{Code, Refusal};
 use crate::text::{LineEnd, Source, encoding, line_feeds, refuse_nul};
@@ -229,6 +230,7 @@ impl Work<'_> {
             match self.dialect {
                 Dialect::Structured | Dialect::Json => ", or name one with `near_line`, or take all with `all`",
                 Dialect::Sed => ", or take all with the flag `g`",
+                Dialect::Unified | Dialect::Envelope => ", or give its line in the hunk's header (`@@ -12,1 +12,1 @@`)",
                 _ => "",
             }
         );
@@ -237,7 +239,7 @@ impl Work<'_> {
             message.push('\n');
             for line in from..(hit.end_line + 1).min(from + 4).min(self.source.lines.len()) {
                 let text = String::from_utf8_lossy(self.source.content(line)).into_owned();
-                message.push_str(&format!("\n{:>6}  {}", line + 1, visible(&text)));
+                message.push_str(&format!("\n{:>6}{GUTTER}{}", line + 1, plain(&text)));
             }
         }
         Refusal::new(Code::Ambiguous, message)
@@ -248,25 +250,22 @@ impl Work<'_> {
         if self.source.lines.is_empty() {
             message.push_str(", which is empty");
         }
-        if let Some(region) = closest(self.source, &sought.texts.old) {
-            let lines = if region.lines == 1 {
-                format!("line {}", region.first + 1)
-            } else {
-                format!("lines {}-{}", region.first + 1, region.first + region.lines)
-            };
-            let narrowed = sought.at_end || sought.scope.is_some();
-            let about = match (region.similarity > 0.9995, narrowed) {
-                (true, true) if sought.at_end => "the same, but not at the end of the file".to_owned(),
-                (true, true) => "the same, but not where the `@@` line says".to_owned(),
-                (true, false) => "the same but for white space".to_owned(),
-                _ => format!("{} % the same", (region.similarity * 100.0).min(99.0) as u32),
-            };
-            message.push_str(&format!(
-                "; the closest is {lines}, {about} (`-` was looked for, `+` is there). Copy the lines from the file:\n{}",
-                against(self.source, &sought.texts.old, &region)
-            ));
-        } else {
-            message.push_str("; nothing there comes near it: read the file again, or check the path");
+        // Numbers that do not fit the place are no part of what is compared.
+        let bare = without_numbers(&sought.texts.old);
+        let near = |old: &str| closest(self.source, old).map(|region| (old.to_owned(), region));
+        let numbered = bare.as_deref().and_then(near);
+        let numbers = numbered.is_some();
+        match numbered.or_else(|| near(&sought.texts.old)) {
+            Some((old, region)) => {
+                let numbers = if numbers { ". Leave the line numbers out" } else { "" };
+                message.push_str(&format!(
+                    "; the closest is {}, {} (`-` was looked for, `+` is there){numbers}. Copy the lines from the file:\n{}",
+                    lines_of(&region),
+                    likeness(sought, &region, numbers),
+                    against(self.source, &old, &region)
+                ));
+            }
+            None => message.push_str("; nothing there comes near it: read the file again, or check the path"),
         }
         if !sought.texts.old.is_ascii()
             && let Some(name) = encoding(self.source.bytes)
@@ -401,6 +400,27 @@ impl Work<'_> {
             changes: vec![Change { range: start..source.bytes.len(), text }],
         })
     }
+}
+
+fn lines_of(region: &Closest) -> String {
+    match region.lines {
+        1 => format!("line {}", region.first + 1),
+        lines => format!("lines {}-{}", region.first + 1, region.first + lines),
+    }
+}
+
+/// How near a region comes, and what keeps it from being the place where that is all the same.
+fn likeness(sought: &Sought, region: &Closest, numbers: &str) -> String {
+    if region.similarity <= 0.9995 {
+        return format!("{} % the same", (region.similarity * 100.0).min(99.0) as u32);
+    }
+    let but = match () {
+        () if sought.at_end => ", but not at the end of the file",
+        () if sought.scope.is_some() => ", but not where the `@@` line says",
+        () if !numbers.is_empty() => " but for the line numbers",
+        () => " but for white space",
+    };
+    format!("the same{but}")
 }
 
 fn hit(source: &Source<'_>, line: usize) -> Hit {

@@ -94,6 +94,18 @@ impl<'a> Source<'a> {
         self.lines.last().is_some_and(|line| line.end == line.next)
     }
 
+    /// True for whole lines, white space at their ends aside.
+    pub(crate) fn are_lines(&self, range: &Range<usize>) -> bool {
+        let edge = |at: usize| {
+            let line = self.lines.get(self.line_at(at));
+            line.is_none_or(|line| {
+                let (before, after) = (self.bytes.get(line.start..at), self.bytes.get(at..line.end));
+                [before, after].into_iter().any(|side| side.unwrap_or_default().trim_ascii().is_empty())
+            })
+        };
+        edge(range.start) && edge(range.end)
+    }
+
     /// The line end that new text takes at a place: of the first line that ends inside it, else of its own line, else
     /// of the line before, else the usual one of the file.
     pub(crate) fn line_end_at(&self, range: &Range<usize>) -> LineEnd {
@@ -185,11 +197,32 @@ pub(crate) fn encoding(bytes: &[u8]) -> Option<&'static str> {
     if memmem::find(bytes, b"\x1b$").is_some() {
         return Some("ISO-2022-JP");
     }
+    if is_shift_jis(bytes) {
+        return Some("Shift_JIS");
+    }
     Some(match () {
         () if pairs > 4 * lone.max(1) => "a multi-byte encoding such as Shift_JIS, EUC or GB18030",
         () if controls > 0 => "windows-1252",
         () => "ISO-8859-1",
     })
+}
+
+/// True when every byte fits Shift_JIS (JIS X 0208, appendix 1) and a good part of it is kana or punctuation: its second
+/// bytes may be ASCII, so that pairs do not show by themselves.
+fn is_shift_jis(bytes: &[u8]) -> bool {
+    let (mut pairs, mut kana, mut at) = (0_usize, 0_usize, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            0x00..=0x7f | 0xa1..=0xdf => at += 1,
+            0x81..=0x9f | 0xe0..=0xfc if matches!(bytes.get(at + 1), Some(0x40..=0x7e | 0x80..=0xfc)) => {
+                pairs += 1;
+                kana += usize::from(*byte <= 0x83);
+                at += 2;
+            }
+            _ => return false,
+        }
+    }
+    pairs > 1 && kana * 4 >= pairs
 }
 
 /// Text with every line end as a line feed.
@@ -255,6 +288,7 @@ mod tests {
         assert_eq!(encoding("d\u{e9}".as_bytes()), None);
         assert_eq!(encoding(b"d\xe9j\xe0"), Some("ISO-8859-1"));
         assert_eq!(encoding(b"\x93quoted\x94"), Some("windows-1252"));
+        assert_eq!(encoding(b"\x83e\x83X\x83g\x82\xcc\x83t\x83@\x83C\x83\x8b\n"), Some("Shift_JIS"));
         assert!(encoding(b"\xb4\xfa\xc2\xeb\xd6\xd0\xce\xc4\xd7\xa2\xca\xcd").unwrap().contains("GB18030"));
     }
 }

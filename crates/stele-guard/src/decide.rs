@@ -5,13 +5,39 @@ use stele_core::{Call, CallDecision, Effects, Mode, Subject, Verdict};
 use crate::judge::{Judge, Level, Standing};
 use crate::paths::Workspace;
 use crate::policy::{Access, Layer, Policy};
-use crate::{shell, suggest};
+use crate::shell;
+use crate::suggest::{self, RULES_MAX, Width};
 
 /// Says whether a call runs, asks a person or is refused.
 ///
-/// Looks at the file system to resolve links, and at nothing else.
+/// Looks at the file system to resolve links and to read the configuration of repositories that git would be run in, and
+/// at nothing else.
 #[must_use]
 pub fn decide(call: &Call, mode: Mode, policy: &Policy, workspace: &Workspace) -> CallDecision {
+    let standing = stand(call, mode, policy, workspace);
+    let verdict = match standing.level {
+        Level::Allowed => Verdict::Allow,
+        Level::Open | Level::Unclear | Level::Asked | Level::Doubtful => Verdict::Ask,
+        Level::Denied => Verdict::Deny,
+    };
+    let suggested = |layer, width| match verdict {
+        Verdict::Ask => suggest::rules((call, mode, policy, workspace), standing.clone(), (layer, width)),
+        Verdict::Allow | Verdict::Deny => Vec::new(),
+    };
+    let always = suggested(Layer::Session, Width::Exact);
+    let settled_with = suggested(Layer::Flag, Width::Narrowest);
+    let many = standing.lacks.as_ref().is_some_and(|lacks| lacks.len() > RULES_MAX);
+    let reason = match standing.reason {
+        Some(reason) if many && settled_with.is_empty() => {
+            Some(format!("{reason}, and {RULES_MAX} rules would not be enough for all that it does"))
+        }
+        reason => reason,
+    };
+    CallDecision { verdict, by: standing.by, reason, always, settled_with }
+}
+
+/// Where a call stands with the rules and the mode.
+pub(crate) fn stand(call: &Call, mode: Mode, policy: &Policy, workspace: &Workspace) -> Standing {
     let tool = call.tool.as_str();
     let judge = Judge { policy, mode, workspace, tool };
     let mut standing = Standing::allowed(crate::READ_ONLY);
@@ -25,31 +51,17 @@ pub fn decide(call: &Call, mode: Mode, policy: &Policy, workspace: &Workspace) -
         standing.raise(Standing::new(Level::Asked, rule.identity(), format!("{} asks", rule.text())));
     }
 
-    let mut suggestion = None;
     let mut changes = false;
     for subject in &call.subjects {
         match subject {
             Subject::Command(text) => {
                 changes = true;
-                let script = shell::parse(text);
-                standing.raise(judge.command_line(&script));
-                suggestion = suggest::command(&script);
+                standing.raise(judge.command_line(&shell::parse(text)));
             }
-            Subject::Read(path) => {
-                standing.raise(judge.path(Access::Read, path));
-                // Tools open the one name that looks like one that does not exist.
-                if let Some(real) = workspace.look_alike(path) {
-                    standing.raise(judge.path(Access::Read, &real));
-                }
-                suggestion = suggest::path(Access::Read, tool, path, workspace);
-            }
+            Subject::Read(path) => standing.raise(judge.named(Access::Read, path)),
             Subject::Write(path) => {
                 changes = true;
-                standing.raise(judge.path(Access::Write, path));
-                if let Some(real) = workspace.look_alike(path) {
-                    standing.raise(judge.path(Access::Write, &real));
-                }
-                suggestion = suggest::path(Access::Write, tool, path, workspace);
+                standing.raise(judge.named(Access::Write, path));
             }
         }
     }
@@ -63,13 +75,5 @@ pub fn decide(call: &Call, mode: Mode, policy: &Policy, workspace: &Workspace) -
     } else if let Some(rule) = whole.filter(|_| (Level::Open..=Level::Unclear).contains(&standing.level)) {
         standing = Standing::allowed(rule.identity());
     }
-    let verdict = match standing.level {
-        Level::Allowed => Verdict::Allow,
-        Level::Open | Level::Unclear | Level::Asked | Level::Doubtful => Verdict::Ask,
-        Level::Denied => Verdict::Deny,
-    };
-    // A grant answers what nothing allows and what a rule asks about, never what is unclear.
-    let always =
-        suggestion.filter(|_| call.subjects.len() == 1 && matches!(standing.level, Level::Open | Level::Asked));
-    CallDecision { verdict, by: standing.by, reason: standing.reason, always }
+    standing
 }

@@ -7,7 +7,9 @@ use stele_core::Mode;
 use crate::builtin::{Reading, prints_its_words, reading};
 use crate::paths::{Place, Workspace};
 use crate::policy::{Access, Layer, Policy, Rule};
+use crate::repository;
 use crate::shell::{self, Script, Step, Word, joined, joined_loosely};
+use crate::suggest::Lack;
 use crate::wrapper::{Inner, git_globals, git_without_globals, inner};
 
 /// Command lines inside command lines that are followed.
@@ -38,15 +40,21 @@ pub(crate) struct Standing {
     pub(crate) level: Level,
     pub(crate) by: String,
     pub(crate) reason: Option<String>,
+    /// What rules would have to allow; `None` where no rule helps.
+    pub(crate) lacks: Option<Vec<Lack>>,
 }
 
 impl Standing {
     pub(crate) fn new(level: Level, by: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { level, by: by.into(), reason: Some(reason.into()) }
+        Self { level, by: by.into(), reason: Some(reason.into()), lacks: None }
     }
 
     pub(crate) fn allowed(by: impl Into<String>) -> Self {
-        Self { level: Level::Allowed, by: by.into(), reason: None }
+        Self { level: Level::Allowed, by: by.into(), reason: None, lacks: Some(Vec::new()) }
+    }
+
+    fn lacking(self, lacks: Vec<Lack>) -> Self {
+        Self { lacks: Some(lacks), ..self }
     }
 
     pub(crate) fn denied(rule: &Rule) -> Self {
@@ -61,11 +69,20 @@ impl Standing {
         Self::new(Level::Doubtful, rule.identity(), format!("it may be what {} denies", rule.text()))
     }
 
-    /// Keeps the further of both; of equals the first, but a rule rather than a built-in reason.
-    pub(crate) fn raise(&mut self, other: Self) {
+    /// Keeps the further of both; of equals the first, but a rule rather than a built-in reason. What either lacks is
+    /// lacking.
+    pub(crate) fn raise(&mut self, mut other: Self) {
+        self.lacks = self.lacks.take().zip(other.lacks.take()).map(|(mut lacks, more)| {
+            for lack in more {
+                if !lacks.contains(&lack) {
+                    lacks.push(lack);
+                }
+            }
+            lacks
+        });
         let named = other.level == self.level && self.by.starts_with("builtin:") && !other.by.starts_with("builtin:");
         if other.level > self.level || named {
-            *self = other;
+            *self = Self { lacks: self.lacks.take(), ..other };
         }
     }
 }
@@ -82,9 +99,14 @@ pub(crate) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Judges a file that is read or written, relative to the current folder.
-    pub(crate) fn path(&self, access: Access, path: &str) -> Standing {
-        self.path_from(self.workspace.cwd(), access, path)
+    /// Judges a file that a tool is told to read or write, relative to the current folder.
+    pub(crate) fn named(&self, access: Access, path: &str) -> Standing {
+        let mut standing = self.path_from(self.workspace.cwd(), access, path);
+        // Tools open the one name that looks like one that does not exist.
+        if let Some(real) = self.workspace.look_alike(path) {
+            standing.raise(self.path_from(self.workspace.cwd(), access, &real));
+        }
+        standing
     }
 
     fn path_from(&self, folder: &Path, access: Access, path: &str) -> Standing {
@@ -97,6 +119,8 @@ impl Judge<'_> {
     fn file(&self, access: Access, place: &Place) -> Standing {
         let restrains = |rule: &&Rule| rule.restrains(self.tool, access, place, self.workspace);
         let permits = |rule: &&Rule| rule.permits(self.tool, access, place, self.workspace);
+        let protected = access == Access::Write && self.workspace.protects(place);
+        let lack = || vec![Lack::File { access, path: place.resolved.clone(), protected }];
         if let Some(rule) = self.policy.denies().iter().find(restrains) {
             return Standing::denied(rule);
         }
@@ -104,7 +128,7 @@ impl Judge<'_> {
             return Standing::allowed(rule.identity());
         }
         if let Some(rule) = self.policy.asks().iter().find(restrains) {
-            return Standing::asked(rule);
+            return Standing::asked(rule).lacking(lack());
         }
         if let Some(rule) = self.policy.allows().iter().find(permits) {
             return Standing::allowed(rule.identity());
@@ -114,10 +138,15 @@ impl Judge<'_> {
             Access::Read if inside => return Standing::allowed(crate::READ_ONLY),
             Access::Read => "it reads outside the workspace",
             Access::Write if !inside => "it writes outside the workspace",
-            Access::Write if self.workspace.protects(place) => "it changes a protected folder",
+            Access::Write if protected => "it changes a protected folder",
             Access::Write if self.mode >= Mode::Edit => return Standing::allowed(format!("mode:{}", self.mode)),
             Access::Write => "it changes a file",
         };
+        self.open(reason).lacking(lack())
+    }
+
+    /// Nothing allows it.
+    fn open(&self, reason: impl Into<String>) -> Standing {
         Standing::new(Level::Open, format!("mode:{}", self.mode), reason)
     }
 
@@ -250,16 +279,20 @@ impl Judge<'_> {
         if let Some(rule) = self.allows(words, folders) {
             return Standing::allowed(rule.identity());
         }
-        if let Some(through) = through.filter(|through| through.level == Level::Allowed) {
-            return through;
-        }
-        entered.or(read).unwrap_or_else(|| {
-            let reason = match &name {
+        let through = match through {
+            Some(through) if through.level == Level::Allowed => return through,
+            through => through,
+        };
+        let standing = entered.or(read).unwrap_or_else(|| {
+            self.open(match &name {
                 Some(name) => format!("no rule allows `{}`", shown(name, words)),
                 None => "no rule allows it".to_owned(),
-            };
-            Standing::new(Level::Open, format!("mode:{}", self.mode), reason)
-        })
+            })
+        });
+        match standing.level {
+            Level::Allowed => standing,
+            _ => standing.lacking(lacking(words, through)),
+        }
     }
 
     /// Something hidden matters when a rule might refuse or ask about it.
@@ -292,7 +325,7 @@ impl Judge<'_> {
         for rule in self.policy.asks().iter().filter(|_| !granted) {
             let Some(pattern) = rule.command() else { continue };
             if exact.iter().any(|form| pattern.covers(form)) || loose.iter().any(|form| pattern.touches(form)) {
-                floor.raise(Standing::asked(rule));
+                floor.raise(Standing::asked(rule).lacking(vec![Lack::Command(words.to_vec())]));
             }
         }
     }
@@ -320,7 +353,7 @@ impl Judge<'_> {
         if words.iter().any(|word| word.literal().is_none()) {
             self.hidden("it runs commands that cannot be read from here")
         } else {
-            Standing::new(Level::Open, format!("mode:{}", self.mode), "it runs another program")
+            self.open("it runs another program")
         }
     }
 
@@ -358,7 +391,7 @@ impl Judge<'_> {
 
     /// Judges what a known reader reads.
     fn reads(&self, read: &Reading, folders: &Folders) -> Standing {
-        let outside = || Standing::new(Level::Open, format!("mode:{}", self.mode), "it reads outside the workspace");
+        let outside = || self.open("it reads outside the workspace");
         let folders = match (read.folders.is_empty(), folders) {
             (true, folders) => folders.clone(),
             (false, _) => match self.stays(&read.folders, folders) {
@@ -372,6 +405,13 @@ impl Judge<'_> {
             None if prints_nothing_of_the_folder(read) => outside(),
             None => Standing::allowed(crate::READ_ONLY),
         };
+        if read.repository {
+            let program = match &folders {
+                Some(folders) => folders.iter().find_map(|folder| repository::program(folder, self.workspace)),
+                None => Some("the folder is only known when it runs".to_owned()),
+            };
+            program.into_iter().for_each(|why| standing.raise(self.open(why)));
+        }
         for path in read.paths.iter().filter(|path| path.as_str() != "/dev/null") {
             standing.raise(self.path_in(&folders, Access::Read, path));
         }
@@ -404,8 +444,7 @@ impl Judge<'_> {
 
     /// `cd`: the folders it may lead to are added to those the command line may be in.
     fn enters(&self, words: &[Word], folders: &mut Folders) -> Standing {
-        let unknown =
-            Standing::new(Level::Open, format!("mode:{}", self.mode), "it changes to a folder outside the workspace");
+        let unknown = self.open("it changes to a folder outside the workspace");
         let target = match words {
             [_, target] => target.literal().filter(|target| !target.starts_with('-')),
             _ => None,
@@ -436,6 +475,16 @@ impl Judge<'_> {
             return unknown;
         }
         if inside { Standing::allowed(crate::READ_ONLY) } else { unknown }
+    }
+}
+
+/// What a simple command lacks that nothing allows: a rule for what it runs, where that is all that it does and an exact
+/// rule can be written for it; else one for itself.
+fn lacking(words: &[Word], through: Option<Standing>) -> Vec<Lack> {
+    let itself = Lack::Command(words.to_vec());
+    match through.and_then(|through| through.lacks) {
+        Some(lacks) if lacks.iter().all(Lack::is_certain) || !itself.is_certain() => lacks,
+        _ => vec![itself],
     }
 }
 

@@ -7,6 +7,7 @@
 //! - a command line is parsed, and every simple command in it is judged by itself, inside lists,
 //!   pipelines, substitutions, function bodies and wrappers such as `timeout` or `sh -c`;
 //! - a path is judged as the file it leads to, after symbolic links and `..`;
+//! - git is only known to read where its repository's own configuration runs nothing;
 //! - what cannot be read with certainty asks.
 //!
 //! **Invariant:** a verdict is only ever raised by looking closer. The rules keep an agent from
@@ -19,6 +20,7 @@ mod glob;
 mod judge;
 mod paths;
 mod policy;
+mod repository;
 mod shell;
 mod suggest;
 mod wrapper;
@@ -27,6 +29,7 @@ pub use decide::decide;
 pub use error::Error;
 pub use paths::{Surroundings, Workspace};
 pub use policy::{Layer, List, Policy, Rule};
+pub use suggest::widened;
 
 /// Who lets a call pass that was found to change nothing.
 pub const READ_ONLY: &str = "builtin:read-only";

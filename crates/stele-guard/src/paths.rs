@@ -93,8 +93,8 @@ impl Workspace {
         Some(Place { written: normalise(&joined), resolved: resolve(&joined)? })
     }
 
-    /// The name of a file that a tool would open in the place of one that does not exist: each part that is not there
-    /// is taken for the one sibling that looks the same. `None` where the name is taken as it is, or leads nowhere.
+    /// The name of a file that a tool would open, or create, in the place of one that does not exist: each part that is not
+    /// there is taken for the one sibling that looks the same. `None` where the name is taken as it is, or leads nowhere.
     pub(crate) fn look_alike(&self, path: &str) -> Option<String> {
         let joined = match (path.strip_prefix("~/"), &self.home) {
             (Some(inner), Some(home)) => home.join(inner),
@@ -112,9 +112,15 @@ impl Workspace {
             let wanted = name.to_string_lossy();
             let siblings = std::fs::read_dir(&real).ok()?.take(SIBLINGS).flatten().map(|entry| entry.file_name());
             let mut alike = siblings.filter(|sibling| is_alike(&wanted, &sibling.to_string_lossy()));
-            let (Some(one), None) = (alike.next(), alike.next()) else { return None };
-            real.push(one);
-            instead = true;
+            match (alike.next(), alike.next()) {
+                (Some(one), None) => {
+                    real.push(one);
+                    instead = true;
+                }
+                // What is written is new from here on.
+                (None, _) => real = next,
+                (Some(_), Some(_)) => return None,
+            }
         }
         instead.then(|| real.to_string_lossy().into_owned())
     }

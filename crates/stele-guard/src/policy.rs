@@ -5,7 +5,7 @@ use std::path::Path;
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::Error;
-use crate::glob::CommandPattern;
+use crate::glob::{CommandPattern, Unit};
 use crate::paths::{Place, Workspace};
 
 /// Tools that rules can name, with what their patterns are about.
@@ -170,6 +170,18 @@ impl Rule {
         }
     }
 
+    /// True when it covers all that an exact pattern covers: a command in certain words, or one path.
+    pub(crate) fn covers_exactly(&self, exact: &str) -> bool {
+        match &self.pattern {
+            Pattern::Everything => false,
+            Pattern::Command(pattern) => pattern.covers(&exact.chars().map(Unit::Char).collect::<Vec<_>>()),
+            Pattern::Path(pattern) => {
+                let base = if exact.starts_with('/') { Base::Absolute } else { Base::Root };
+                pattern.base == base && pattern.matches(Path::new(&unescaped(exact)))
+            }
+        }
+    }
+
     /// True when the rule can say anything about commands or what they write and read.
     pub(crate) fn concerns_shell(&self) -> bool {
         matches!(self.about, About::Commands | About::Reads | About::Writes)
@@ -279,6 +291,20 @@ fn compile(rule: &str, about: About, pattern: &str) -> Result<Pattern, Error> {
             Ok(Pattern::Path(Box::new(PathPattern { base, exact: build(glob)?, folder, anywhere })))
         }
     }
+}
+
+/// The path that [`globset::escape`] made a pattern of.
+fn unescaped(pattern: &str) -> String {
+    let characters: Vec<char> = pattern.chars().collect();
+    let mut path = String::new();
+    let mut rest = characters.as_slice();
+    while let [first, after @ ..] = rest {
+        (path, rest) = match rest {
+            ['[', inner, ']', after @ ..] => (path + &inner.to_string(), after),
+            _ => (path + &first.to_string(), after),
+        };
+    }
+    path
 }
 
 fn nearest_tool(name: &str) -> &'static str {

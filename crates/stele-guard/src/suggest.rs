@@ -1,125 +1,158 @@
-//! The rule that "always" would grant: what was asked, and never more than its prefix or folder.
+//! Rules for what nothing allows: as narrow as can be written, and tried before they are suggested.
 
-use crate::glob::CommandPattern;
+use std::path::PathBuf;
+
+use stele_core::{Call, Mode};
+
+use crate::decide::stand;
+use crate::glob::Unit;
+use crate::judge::{Level, Standing};
 use crate::paths::Workspace;
-use crate::policy::{Access, Layer, Rule};
-use crate::shell::{Script, Step, Word, joined};
-use crate::wrapper::{Inner, inner};
+use crate::policy::{Access, Layer, List, Policy, Rule};
+use crate::shell::{Word, joined};
 
-/// Longest rule that is suggested, in bytes: a person has to read it.
+/// Most rules that are suggested for a call, and the length of one in bytes: a person has to read them.
+pub(crate) const RULES_MAX: usize = 3;
 const RULE_MAX: usize = 160;
 
-/// Programs whose first word says what they do.
-const SUBCOMMANDS: &[&str] = &[
-    "apt",
-    "apt-get",
-    "brew",
-    "bundle",
-    "cargo",
-    "composer",
-    "dotnet",
-    "gh",
-    "git",
-    "go",
-    "gradle",
-    "mvn",
-    "npm",
-    "pip",
-    "pip3",
-    "rails",
-    "rustup",
-    "terraform",
-    "yarn",
-];
-
-/// Subcommands whose next word says what they run.
-const RUNS: &[&str] = &["exec", "run", "run-script", "tool"];
-
-/// Programs that may be granted with any arguments: builds and tests of the project itself.
-const WHOLE: &[&str] = &["ctest", "jest", "make", "mypy", "ninja", "pytest", "ruff", "tsc", "vitest"];
-
-/// The rule for a command line of one simple command; `None` for anything compound or unclear.
-pub(crate) fn command(script: &Script) -> Option<String> {
-    if script.unclear.is_some() || script.risky.is_some() {
-        return None;
-    }
-    let [Step::Command(words)] = script.steps.as_slice() else { return None };
-    let mut words = words.clone();
-    while let [Inner::Command { words: within, transparent: true, risky: None }] = inner(&words).as_slice() {
-        words = within.clone();
-    }
-    if !inner(&words).is_empty() {
-        return exact(&words);
-    }
-    prefix(&words).or_else(|| exact(&words))
+/// Something that a rule would have to allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// A simple command.
+    Command(Vec<Word>),
+    /// A file, as it resolves.
+    File {
+        /// How it is touched.
+        access: Access,
+        /// The path.
+        path: PathBuf,
+        /// True in a folder where nothing is changed without asking: no grant for a session reaches it.
+        protected: bool,
+    },
 }
 
-/// The program and its subcommand, with any further arguments.
-fn prefix(words: &[Word]) -> Option<String> {
-    let name = words.first()?.literal()?;
-    let plain = |word: &Word| {
-        word.literal().filter(|text| {
-            !text.is_empty()
-                && text.chars().all(|character| character.is_ascii_alphanumeric() || "-_:".contains(character))
-                && !text.starts_with('-')
-        })
-    };
-    let mut kept = vec![name.clone()];
-    if SUBCOMMANDS.contains(&name.as_str()) {
-        let subcommand = plain(words.get(1)?)?;
-        let runs = RUNS.contains(&subcommand.as_str());
-        kept.push(subcommand);
-        if runs {
-            match words.get(2) {
-                Some(script) => kept.push(plain(script)?),
-                None => return None,
+/// How narrow a rule has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    /// Exactly what was asked, so that a person grants it with a word.
+    Exact,
+    /// With a `*` for what only the shell knows, and for what is too long to read.
+    Narrowest,
+}
+
+/// The rules that would let a call run without a question were they of this layer; empty where none would.
+///
+/// They are found by trying: what still lacks a rule with the ones before is added.
+pub(crate) fn rules(
+    (call, mode, policy, workspace): (&Call, Mode, &Policy, &Workspace),
+    mut standing: Standing,
+    (layer, width): (Layer, Width),
+) -> Vec<String> {
+    let mut policy = policy.clone();
+    let mut rules: Vec<String> = Vec::new();
+    while standing.level != Level::Allowed {
+        let known = rules.len();
+        for lack in standing.lacks.unwrap_or_default() {
+            let Some(rule) = lack.rule(width, workspace).filter(|rule| !rules.contains(rule)) else { continue };
+            if policy.add(List::Allow, layer, &rule).is_err() {
+                return Vec::new();
             }
+            rules.push(rule);
         }
-    } else if !WHOLE.contains(&name.as_str()) {
-        return None;
+        if rules.len() == known || rules.len() > RULES_MAX {
+            return Vec::new();
+        }
+        standing = stand(call, mode, &policy, workspace);
     }
-    checked(format!("bash({} *)", kept.join(" ")), words)
+    rules
 }
 
-/// Exactly this command.
-fn exact(words: &[Word]) -> Option<String> {
-    let words_text = words.iter().map(Word::literal).collect::<Option<Vec<_>>>()?;
-    let text = words_text.join(" ");
-    if text.contains('*') || text.chars().any(char::is_control) {
-        return None;
+impl Lack {
+    /// True for a command all of whose words are certain, and for every file.
+    pub(crate) fn is_certain(&self) -> bool {
+        match self {
+            Self::Command(words) => words.iter().all(|word| word.literal().is_some()),
+            Self::File { .. } => true,
+        }
     }
-    checked(format!("bash({text})"), words)
+
+    fn rule(&self, width: Width, workspace: &Workspace) -> Option<String> {
+        match self {
+            Self::Command(words) => command(words, width),
+            Self::File { protected: true, .. } if width == Width::Exact => None,
+            Self::File { access, path, .. } => file(*access, path, workspace),
+        }
+    }
 }
 
-/// A rule is suggested only when it is read back as a rule for this very command.
-fn checked(rule: String, words: &[Word]) -> Option<String> {
-    let parsed = Rule::parse(&rule, Layer::Session, 0).ok()?;
-    let covers = parsed.command().is_some_and(|pattern: &CommandPattern| pattern.covers(&joined(words)));
-    (covers && rule.len() <= RULE_MAX).then_some(rule)
+/// The rule for a simple command: its words, since what else may follow them is anything, `--force` included.
+fn command(words: &[Word], width: Width) -> Option<String> {
+    let units = joined(words);
+    let uncertain = |unit: &Unit| match unit {
+        Unit::Char(character) => *character == '*' || character.is_control(),
+        Unit::Unknown => true,
+    };
+    let length: usize = "bash()".len() + units.iter().map(length).sum::<usize>();
+    match width {
+        Width::Exact if length > RULE_MAX || units.iter().any(uncertain) => return None,
+        Width::Exact | Width::Narrowest => {}
+    }
+    let mut pattern = String::new();
+    for unit in &units {
+        match unit {
+            _ if pattern.len() >= RULE_MAX => break,
+            Unit::Char(character) if !uncertain(unit) => pattern.push(*character),
+            _ if pattern.ends_with('*') => {}
+            _ => pattern.push('*'),
+        }
+    }
+    if length > RULE_MAX && !pattern.ends_with('*') {
+        pattern.push('*');
+    }
+    Some(format!("bash({pattern})"))
 }
 
-/// The rule for a file's folder; outside the workspace without what lies deeper.
-pub(crate) fn path(access: Access, tool: &str, path: &str, workspace: &Workspace) -> Option<String> {
-    let place = workspace.place(workspace.cwd(), path)?;
-    if access == Access::Write && workspace.protects(&place) {
-        return None;
+fn length(unit: &Unit) -> usize {
+    match unit {
+        Unit::Char(character) => character.len_utf8(),
+        Unit::Unknown => 1,
     }
+}
+
+/// The rule for a file, or for a folder and what lies below it.
+fn file(access: Access, path: &std::path::Path, workspace: &Workspace) -> Option<String> {
     let name = match access {
         Access::Read => "read",
         Access::Write => "edit",
     };
-    let escaped = |path: &std::path::Path| path.to_str().map(globset::escape);
-    let pattern = if place.resolved.is_dir() {
-        format!("{}/**", escaped(workspace.relative(&place.resolved).unwrap_or(&place.resolved))?)
-    } else {
-        let folder = place.resolved.parent()?;
-        match workspace.relative(folder) {
-            Some(folder) if folder == std::path::Path::new(".") => "*".to_owned(),
-            Some(folder) => format!("{}/**", escaped(folder)?),
-            None => format!("{}/*", escaped(folder)?.trim_end_matches('/')),
+    let pattern = globset::escape(workspace.relative(path).unwrap_or(path).to_str()?);
+    let below = if path.is_dir() { "/**" } else { "" };
+    Some(format!("{name}({}{below})", pattern.trim_end_matches('/'))).filter(|rule| rule.len() <= RULE_MAX)
+}
+
+/// The rules that a person grants who writes a wider pattern out: it stands in the place of those that it covers. `None`
+/// where it covers none.
+#[must_use]
+pub fn widened(rules: &[String], pattern: &str) -> Option<Vec<String>> {
+    let pattern = pattern.trim();
+    let mut granted: Vec<String> = Vec::new();
+    let mut covers = false;
+    for rule in rules {
+        let wider = wider(rule, pattern);
+        covers |= wider.is_some();
+        let rule = wider.unwrap_or_else(|| rule.clone());
+        if !granted.contains(&rule) {
+            granted.push(rule);
         }
-    };
-    let rule = format!("{name}({pattern})");
-    let parsed = Rule::parse(&rule, Layer::Session, 0).ok()?;
-    (parsed.permits(tool, access, &place, workspace) && rule.len() <= RULE_MAX).then_some(rule)
+    }
+    covers.then_some(granted)
+}
+
+/// The pattern as a rule of the same tool, if it covers what the rule covers.
+fn wider(rule: &str, pattern: &str) -> Option<String> {
+    let (tool, exact) = rule.strip_suffix(')')?.split_once('(')?;
+    let of_tool = |text: &'_ str| Some(text.strip_prefix(tool)?.strip_prefix('(')?.strip_suffix(')')?.to_owned());
+    let wider = format!("{tool}({})", of_tool(pattern).unwrap_or_else(|| pattern.to_owned()));
+    let parsed = Rule::parse(&wider, Layer::Session, 0).ok()?;
+    (parsed.covers_exactly(exact) && wider.len() <= RULE_MAX).then_some(wider)
 }

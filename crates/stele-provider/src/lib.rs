@@ -34,7 +34,7 @@ pub use ledger::{
 pub use local::{Found, probe, probe_local};
 pub use proxy::{Hop, Proxies};
 pub use route::{
-    CacheConfig, KeySource, LocalServer, Marks, Route, RouteConfig, RouteError, Vendor, dialect, local_servers, routes,
-    vendors,
+    CacheConfig, KeySource, LocalServer, Marks, Route, RouteConfig, RouteError, Vendor, dialect, local_servers,
+    own_host, routes, vendors,
 };
 pub use secret::Secret;

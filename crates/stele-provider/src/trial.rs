@@ -103,7 +103,8 @@ impl Trial {
 pub fn plan(route: &Route) -> TrialPlan {
     let requests = if has_key(route.wire) { 3 } else { 2 };
     let tokens = prefix_bytes(route) / ROUGH_BYTES_PER_TOKEN + 64;
-    let each = route.price().and_then(|price| price.at_most(tokens, OUTPUT));
+    let longest = route.ttl.unwrap_or_default();
+    let each = route.price().and_then(|price| price.at_most(tokens, OUTPUT, longest));
     let cost = each.map(|each| Micros(each.0.saturating_mul(requests)));
     TrialPlan { requests, tokens, output: OUTPUT, cost }
 }

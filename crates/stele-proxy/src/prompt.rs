@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use stele_core::{Hash, Wire, Zone};
+use stele_core::{CacheTtl, Hash, Wire, Zone};
 
 /// A cache mark that the client set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +89,19 @@ pub struct Prompt {
     pub parameters: Map<String, Value>,
     /// Whether all of the prompt is here.
     pub context: Context,
+}
+
+impl Prompt {
+    /// How long all that it marks is kept; absent where it marks nothing or for two times, and on wires whose servers tell
+    /// what they wrote without a life.
+    pub(crate) fn life_of_marks(&self, wire: Wire) -> Option<CacheTtl> {
+        let mut marks = self.segments.iter().filter_map(|segment| segment.mark);
+        let first = marks.next().filter(|_| wire == Wire::AnthropicMessages)?;
+        marks.all(|mark| mark == first).then_some(match first {
+            Mark::FiveMinutes => CacheTtl::FiveMinutes,
+            Mark::Hour => CacheTtl::Hour,
+        })
+    }
 }
 
 /// The wire and, where it stands in the path, the model of a request; `None` when it is no model request.
@@ -372,6 +385,24 @@ mod tests {
         assert_eq!(marks, [None, Some(Mark::Hour), None, None, Some(Mark::FiveMinutes)]);
         assert_eq!(prompt.parameters, *json!({"model": "m", "max_tokens": 5}).as_object().unwrap());
         assert_eq!(prompt.segments[2].block(), br#"{"type":"text","text":"hi"}"#);
+        assert_eq!(prompt.life_of_marks(Wire::AnthropicMessages), None, "two of them");
+    }
+
+    #[test]
+    fn marks_of_one_life_tell_for_how_long_was_written() {
+        let life = |marks: &[Value], wire: Wire| {
+            let block = |mark: &Value| json!({"type": "text", "text": "x", "cache_control": mark});
+            let content: Vec<Value> = marks.iter().map(block).collect();
+            let body = json!({"messages": [{"role": "user", "content": content}]});
+            read_prompt(wire, None, body.to_string().as_bytes()).unwrap().life_of_marks(wire)
+        };
+        let (five, hour) = (json!({"type": "ephemeral"}), json!({"type": "ephemeral", "ttl": "1h"}));
+        let anthropic = Wire::AnthropicMessages;
+        assert_eq!(life(&[five.clone(), five.clone()], anthropic), Some(CacheTtl::FiveMinutes));
+        assert_eq!(life(&[hour.clone(), hour.clone()], anthropic), Some(CacheTtl::Hour));
+        assert_eq!(life(&[hour, five.clone()], anthropic), None);
+        assert_eq!(life(&[Value::Null], anthropic), None);
+        assert_eq!(life(&[five], Wire::OpenaiChat), None);
     }
 
     #[test]

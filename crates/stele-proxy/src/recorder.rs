@@ -323,6 +323,7 @@ impl Worker {
             });
         }
         let (usage, miss_reason) = usage.map(UsageReader::finish).unwrap_or_default();
+        let usage = usage.map(|usage| usage.written_for(prompt.life_of_marks(began.wire)));
         Ok(Recorded {
             id: 0,
             at,

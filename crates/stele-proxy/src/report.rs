@@ -105,6 +105,9 @@ pub struct Sum {
     pub coverage: Coverage,
     /// Share of the input that was read from the cache; absent when it is not known for all requests.
     pub hit_rate: Option<f64>,
+    /// Requests that do not say what they read.
+    #[serde(skip)]
+    silent: u64,
     /// What the priced requests cost.
     pub cost: Option<Micros>,
     /// Requests without a price or without usage.
@@ -127,6 +130,7 @@ impl Sum {
             self.coverage.known += 1;
             self.usage.add(&usage);
         }
+        self.silent += u64::from(!request.usage.is_some_and(|usage| usage.tells_reads()));
         match judged.cost {
             Some(cost) => self.cost = Some(Micros(self.cost.unwrap_or_default().0.saturating_add(cost.0))),
             None => self.unpriced += 1,
@@ -146,6 +150,7 @@ impl Sum {
         self.usage.add(&other.usage);
         self.coverage.known += other.coverage.known;
         self.coverage.attempts += other.coverage.attempts;
+        self.silent += other.silent;
         let both = |one: Option<Micros>, other: Option<Micros>| match (one, other) {
             (Some(one), Some(other)) => Some(Micros(one.0.saturating_add(other.0))),
             (one, other) => one.or(other),
@@ -162,8 +167,7 @@ impl Sum {
     /// A rate over a part of the requests would look like one over all of them, and what requests that lost nothing lost
     /// is no price for what the others did.
     fn close(mut self) -> Self {
-        let known = self.coverage.known == self.coverage.attempts;
-        self.hit_rate = self.usage.hit_rate().filter(|_| known);
+        self.hit_rate = self.usage.hit_rate().filter(|_| self.silent == 0);
         self.lost_cost = self.lost_cost.filter(|_| self.lost == 0 || self.lost_unpriced < self.lost);
         self
     }

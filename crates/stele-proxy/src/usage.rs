@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use stele_core::{Config, Usage, Wire, derive_rev};
+use stele_core::{CacheMarks, Config, Usage, Wire, derive_rev};
 use stele_provider::Decoder;
 
 use crate::endpoint;
@@ -43,7 +43,8 @@ impl UsageReader {
             derive_rev: derive_rev(wire),
             withheld: Default::default(),
             parameters: Default::default(),
-            cache: Default::default(),
+            // What the client marked is in its prompt.
+            cache: CacheMarks { marks: false, ..CacheMarks::default() },
             dialect: (wire == Wire::OpenaiChat).then(|| stele_provider::dialect(base_url)),
             images: Default::default(),
             headers: Default::default(),

@@ -11,10 +11,12 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use stele_core::{Content, FileChange, FileVersion, Hash, ToolError, limits};
+use stele_core::{Ahead, Content, FileChange, FileVersion, Hash, ToolError, limits};
 
+use crate::claim::{Claim, Was};
 use crate::error::{Error, Result};
 use crate::file;
+use crate::names;
 use crate::overwrite::InPlace;
 use crate::path::Place;
 
@@ -24,6 +26,8 @@ const KIND: u32 = 0o170_000;
 pub(crate) const LINK: u32 = 0o120_000;
 /// The bits of a mode that can be set.
 const BITS: u32 = 0o7777;
+/// The mode that a new file is taken to get before it has one.
+const USUAL_MODE: u32 = 0o100_644;
 
 /// What stands under a name, links not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,11 +136,13 @@ pub(crate) fn first_made(path: &Path) -> Option<PathBuf> {
 }
 
 /// A file that is about to be changed, as the log describes it.
+#[derive(Clone)]
 pub(crate) struct Before {
     path: PathBuf,
     version: Option<FileVersion>,
     kept: Option<Content>,
     made: Option<PathBuf>,
+    linked: Option<Vec<String>>,
 }
 
 impl Before {
@@ -150,19 +156,65 @@ impl Before {
             version: bytes.map(|bytes| described(bytes, mode)),
             kept: kept.map(Content::new),
             made: first_made(path),
+            linked: names::others(path),
         }
+    }
+
+    /// What is about to be changed: it gets this content, and keeps its mode where none is given.
+    pub(crate) fn becomes(&self, bytes: Option<&[u8]>, mode: Option<u32>) -> FileChange {
+        let was = self.version.map_or(USUAL_MODE, |version| version.mode);
+        let mode = mode.map_or(was, |mode| if mode & KIND == 0 { (was & KIND) | mode } else { mode });
+        self.clone().change(bytes.map(|bytes| described(bytes, mode)))
     }
 
     /// What was changed, now that it has this content.
     pub(crate) fn became(self, bytes: Option<&[u8]>) -> FileChange {
         let mode = fs::symlink_metadata(&self.path).map_or(0, |metadata| metadata.mode());
+        self.change(bytes.map(|bytes| described(bytes, mode)))
+    }
+
+    fn change(self, after: Option<FileVersion>) -> FileChange {
         FileChange {
             path: self.path.display().to_string(),
             before: self.version,
-            after: bytes.map(|bytes| described(bytes, mode)),
+            after,
             kept: self.kept,
             made: self.made.map(|made| made.display().to_string()),
+            linked: self.linked,
         }
+    }
+}
+
+/// Gives one file, which nobody else has changed meanwhile, other content, once the log has it.
+pub(crate) struct Replacement<'a> {
+    /// The real path.
+    pub(crate) path: &'a Path,
+    /// The name in messages.
+    pub(crate) asked: &'a str,
+    /// What it was; absent where there was no such file.
+    pub(crate) before: Option<&'a [u8]>,
+    /// What it is to be.
+    pub(crate) after: &'a [u8],
+}
+
+impl Replacement<'_> {
+    /// Gives what was changed, and why it was written in place, if it was. One that nobody may write is refused.
+    pub(crate) fn carry_out(
+        &self,
+        claim: &mut Claim,
+        ahead: &Ahead,
+        how: &InPlace,
+    ) -> Result<(FileChange, Option<&'static str>)> {
+        claim.hold([self.path]);
+        if let Some(metadata) = metadata_of(self.path, self.asked)? {
+            file::refuse_read_only(&metadata, self.asked)?;
+        }
+        let was = Was::of(self.before);
+        claim.watch(was.check(self.path, self.asked))?;
+        let noted = Before::note(self.path, self.before);
+        claim.announce(vec![noted.becomes(Some(self.after), None)], ahead)?;
+        let in_place = claim.watch(file::replace(self.path, self.asked, was, self.after, how))?;
+        Ok((noted.became(Some(self.after)), in_place))
     }
 }
 
@@ -177,6 +229,8 @@ pub struct Change<'a> {
     pub shown: &'a str,
     /// The real path.
     pub path: PathBuf,
+    /// What stood there when this was worked out.
+    pub was: Was,
     /// What is to stand there.
     pub becomes: Becomes<'a>,
 }
@@ -199,6 +253,9 @@ pub struct Wanted<'a> {
     pub bytes: &'a [u8],
     /// Type and mode as `st_mode`, or the mode alone; absent to keep the mode there is.
     pub mode: Option<u32>,
+    /// Other names of the file that this was (hard links), as far as they are known; absent when it had none. A file that
+    /// comes back is the one that another of its names leads to, where that has its content.
+    pub linked: Option<&'a [String]>,
 }
 
 /// A file under another name.
@@ -227,30 +284,57 @@ impl Change<'_> {
 /// not be replaced in one go.
 ///
 /// # Errors
-/// `file.*` with nothing changed; `patch.half_done` when a change could not be taken back either.
-pub fn apply(changes: &[Change<'_>], in_place: &InPlace) -> Result<Vec<String>, ToolError> {
-    make(changes, in_place).map_err(ToolError::from)
+/// `file.*`, or `edit.stale` where somebody else was faster, with nothing changed; `patch.half_done` when a change could not
+/// be taken back either.
+pub fn apply(changes: &[Change<'_>], in_place: &InPlace, claim: &mut Claim) -> Result<Vec<String>, ToolError> {
+    claim.hold(paths(changes));
+    claim.watch(make(changes, in_place)).map_err(ToolError::from)
+}
+
+/// The names that are touched.
+pub(crate) fn paths<'a>(changes: &'a [Change<'_>]) -> impl Iterator<Item = &'a Path> {
+    changes.iter().flat_map(|change| change.leaves().into_iter().chain([change.path.as_path()]))
+}
+
+/// Refuses where something is not what the changes were worked out from.
+pub(crate) fn check(changes: &[Change<'_>]) -> Result<()> {
+    changes.iter().try_for_each(|change| change.was.check(&change.path, change.shown))
 }
 
 pub(crate) fn make(changes: &[Change<'_>], in_place: &InPlace) -> Result<Vec<String>> {
     let mut going = BTreeSet::new();
     let mut steps = Vec::new();
     for change in changes {
-        steps.push(if waits(&change.path, &going) { None } else { Some(Step::new(change)?) });
+        steps.push(if waits(&change.path, &going) { None } else { Some(Step::new(change, change.was)?) });
         going.extend(change.leaves());
     }
     let (mut done, mut notes) = (Vec::new(), Vec::new());
     for (change, step) in changes.iter().zip(steps) {
-        match step.map_or_else(|| Step::new(change), Ok) {
-            Ok(step) => done.push(step),
-            Err(error) => return Err(undone(&done, error, in_place)),
-        }
-        match done.last().map_or(Ok(None), |step| step.take(in_place)) {
+        // What stands there once an earlier change was made is no surprise.
+        let was = step.as_ref().map_or(Was::Anything, |_| change.was);
+        let step = match step.map_or_else(|| Step::new(change, was), Ok) {
+            Ok(step) => step,
+            Err(error) => return Err(undone(&done, error, in_place, None)),
+        };
+        match step.take(in_place) {
             Ok(note) => notes.extend(note),
-            Err(error) => return Err(undone(&done, error, in_place)),
+            Err(error) => {
+                let begun = !matches!(error, Error::Changed { .. }) && step.back(in_place).is_err();
+                let failed = begun.then_some(change.shown);
+                return Err(undone(&done, error, in_place, failed));
+            }
         }
+        done.push(step);
     }
+    notes.extend(changes.iter().filter_map(parted));
     Ok(notes)
+}
+
+/// What to say of a file that was one of several names and is none any more.
+fn parted(change: &Change<'_>) -> Option<String> {
+    let Becomes::Content(Wanted { linked: Some(_), .. }) = change.becomes else { return None };
+    let alone = fs::symlink_metadata(&change.path).is_ok_and(|metadata| metadata.nlink() == 1);
+    alone.then(|| format!("{} had other names (hard links) and is a file of its own now", change.shown))
 }
 
 /// True when nobody can tell what stands at a path before an earlier change was made: what goes stands there, is a folder
@@ -260,10 +344,10 @@ fn waits(path: &Path, going: &BTreeSet<&Path>) -> bool {
     beneath.is_some_and(|gone| gone.starts_with(path)) || path.ancestors().any(|folder| going.contains(folder))
 }
 
-/// Takes back what was done, and says why.
-fn undone(done: &[Step<'_, '_>], error: Error, in_place: &InPlace) -> Error {
-    let failed: Vec<&str> =
-        done.iter().rev().filter(|step| step.back(in_place).is_err()).map(|step| step.change.shown).collect();
+/// Takes back what was done, and says why. What somebody else changed since is theirs.
+fn undone<'a>(done: &[Step<'_, 'a>], error: Error, in_place: &InPlace, began: Option<&'a str>) -> Error {
+    let failed = done.iter().rev().filter(|step| !step.is_as_left() || step.back(in_place).is_err());
+    let failed: Vec<&str> = failed.map(|step| step.change.shown).chain(began).collect();
     match failed.is_empty() {
         true => error,
         false => Error::HalfDone { reason: error.to_string(), files: failed.join(", ") },
@@ -273,6 +357,7 @@ fn undone(done: &[Step<'_, '_>], error: Error, in_place: &InPlace) -> Error {
 /// A change, with what there was before.
 struct Step<'c, 'a> {
     change: &'c Change<'a>,
+    was: Was,
     before: Option<Version>,
     /// The mode of the file that is moved.
     mode: u32,
@@ -281,13 +366,23 @@ struct Step<'c, 'a> {
 }
 
 impl<'c, 'a> Step<'c, 'a> {
-    fn new(change: &'c Change<'a>) -> Result<Self> {
+    fn new(change: &'c Change<'a>, was: Was) -> Result<Self> {
+        was.check(&change.path, change.shown)?;
         let before = look(&change.path, change.shown)?;
         let mode = match &change.becomes {
             Becomes::Moved(moved) => fs::metadata(&moved.from).map_err(Error::io("move", change.shown))?.mode(),
             Becomes::Gone(_) | Becomes::Content(_) => 0,
         };
-        Ok(Self { change, before, mode, made: first_made(&change.path) })
+        Ok(Self { change, was, before, mode, made: first_made(&change.path) })
+    }
+
+    /// True when what this made is what stands there.
+    fn is_as_left(&self) -> bool {
+        match &self.change.becomes {
+            Becomes::Gone(_) => Was::Nothing.stands(&self.change.path),
+            Becomes::Content(wanted) => Was::of(Some(wanted.bytes)).stands(&self.change.path),
+            Becomes::Moved(_) => true,
+        }
     }
 
     /// Does it; a note where the file was not replaced in one go.
@@ -296,14 +391,16 @@ impl<'c, 'a> Step<'c, 'a> {
         match &self.change.becomes {
             Becomes::Gone(made) => {
                 if self.before.is_some() {
+                    self.was.check(path, shown)?;
                     fs::remove_file(path).map_err(Error::io("delete", shown))?;
                     remove_empty(path, made.as_deref());
                 }
                 Ok(None)
             }
-            Becomes::Content(wanted) => put(path, shown, self.before.as_ref(), *wanted, in_place),
+            Becomes::Content(wanted) => put(path, shown, (self.was, self.before.as_ref()), *wanted, in_place),
             Becomes::Moved(moved) => {
                 make_folder_of(path, shown)?;
+                self.was.check(path, shown)?;
                 fs::rename(&moved.from, path).map_err(Error::io("move", shown))?;
                 set_mode(path, shown, moved.mode)?;
                 remove_empty(&moved.from, moved.made.as_deref());
@@ -326,8 +423,8 @@ impl<'c, 'a> Step<'c, 'a> {
         match &self.before {
             Some(before) if now.as_ref() == Some(before) => Ok(()),
             Some(before) => {
-                let wanted = Wanted { bytes: &before.bytes, mode: Some(before.mode) };
-                put(path, shown, now.as_ref(), wanted, in_place).map(drop)
+                let wanted = Wanted { bytes: &before.bytes, mode: Some(before.mode), linked: None };
+                put(path, shown, (Was::Anything, now.as_ref()), wanted, in_place).map(drop)
             }
             None => {
                 if now.is_some() {
@@ -340,8 +437,14 @@ impl<'c, 'a> Step<'c, 'a> {
     }
 }
 
-/// Puts something under a name where `now` stands.
-fn put(path: &Path, shown: &str, now: Option<&Version>, wanted: Wanted<'_>, how: &InPlace) -> Result<Option<String>> {
+/// Puts something under a name where `now` stands, while it is what it was.
+fn put(
+    path: &Path,
+    shown: &str,
+    (was, now): (Was, Option<&Version>),
+    wanted: Wanted<'_>,
+    how: &InPlace,
+) -> Result<Option<String>> {
     let link = wanted.mode.is_some_and(is_link);
     if let Some(now) = now
         && (link || now.is_link())
@@ -349,8 +452,11 @@ fn put(path: &Path, shown: &str, now: Option<&Version>, wanted: Wanted<'_>, how:
         if link && now.is_link() && now.bytes == wanted.bytes {
             return Ok(None);
         }
+        was.check(path, shown)?;
         fs::remove_file(path).map_err(Error::io("replace", shown))?;
     }
+    // A link that gave way to a file is gone by now.
+    let was = if now.is_some_and(Version::is_link) { Was::Nothing } else { was };
     if link {
         make_folder_of(path, shown)?;
         let to = std::ffi::OsStr::from_bytes(wanted.bytes);
@@ -358,6 +464,9 @@ fn put(path: &Path, shown: &str, now: Option<&Version>, wanted: Wanted<'_>, how:
         return Ok(None);
     }
     let now = now.filter(|now| !now.is_link());
+    if now.is_none() && names::join(path, wanted) {
+        return Ok(None);
+    }
     let mut in_place = None;
     if now.is_none_or(|now| now.bytes != wanted.bytes) {
         if let (Some(now), Some(_)) = (now, wanted.mode)
@@ -365,7 +474,7 @@ fn put(path: &Path, shown: &str, now: Option<&Version>, wanted: Wanted<'_>, how:
         {
             set_mode(path, shown, now.mode | 0o200)?;
         }
-        in_place = file::replace(path, shown, wanted.bytes, how)?;
+        in_place = file::replace(path, shown, was, wanted.bytes, how)?;
     }
     if let Some(mode) = wanted.mode {
         set_mode(path, shown, mode)?;
@@ -394,12 +503,12 @@ mod tests {
     use super::*;
 
     fn apply(changes: &[Change<'_>]) -> Result<Vec<String>, ToolError> {
-        super::apply(changes, &InPlace::default())
+        super::apply(changes, &InPlace::default(), &mut Claim::default())
     }
 
     fn change<'a>(path: &Path, to: Option<Wanted<'a>>) -> Change<'a> {
         let becomes = to.map_or(Becomes::Gone(None), Becomes::Content);
-        Change { shown: "f", path: path.to_owned(), becomes }
+        Change { shown: "f", path: path.to_owned(), was: Was::Anything, becomes }
     }
 
     #[test]
@@ -410,7 +519,7 @@ mod tests {
         fs::set_permissions(&kept, fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("kept", &link).unwrap();
         fs::write(folder.path().join("x"), "a file, no folder").unwrap();
-        let new = Wanted { bytes: b"new", mode: Some(0o100_755) };
+        let new = Wanted { bytes: b"new", mode: Some(0o100_755), linked: None };
         let made = folder.path().join("deep/er/file");
         let error = apply(&[
             change(&kept, Some(new)),
@@ -437,7 +546,8 @@ mod tests {
             Version { bytes: b"more".to_vec(), mode: 0o100_600 },
         ];
         for wanted in &versions {
-            apply(&[change(&path, Some(Wanted { bytes: &wanted.bytes, mode: Some(wanted.mode) }))]).unwrap();
+            apply(&[change(&path, Some(Wanted { bytes: &wanted.bytes, mode: Some(wanted.mode), linked: None }))])
+                .unwrap();
             assert_eq!(version(&path).unwrap().as_ref(), Some(wanted));
         }
         apply(&[change(&path, None)]).unwrap();
@@ -454,8 +564,9 @@ mod tests {
         fs::write(at("small"), "small").unwrap();
         fs::set_permissions(at("made/large"), fs::Permissions::from_mode(0o600)).unwrap();
         let moved = Moved { from: at("made/large"), made: Some(at("made")), mode: 0o100_755 };
-        let moves = || Change { shown: "f", path: at("back/large"), becomes: Becomes::Moved(moved.clone()) };
-        let new = Some(Wanted { bytes: b"new", mode: None });
+        let moves =
+            || Change { shown: "f", path: at("back/large"), was: Was::Nothing, becomes: Becomes::Moved(moved.clone()) };
+        let new = Some(Wanted { bytes: b"new", mode: None, linked: None });
         let failed = apply(&[moves(), change(&at("made/large"), new), change(&at("small/er"), new)]);
         assert_eq!(failed.unwrap_err().code, "file.io");
         let is = |name: &str, bytes: &[u8], mode| {

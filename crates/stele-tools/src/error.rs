@@ -2,7 +2,7 @@
 
 use std::io;
 
-use stele_core::{ToolError, ToolErrorClass, ToolOutput};
+use stele_core::{NotLogged, ToolError, ToolErrorClass, ToolOutput};
 
 /// Result of a step of a tool.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -99,11 +99,23 @@ pub(crate) enum Error {
         /// Its mode bits.
         mode: u32,
     },
-    /// An existing file that the model has not been shown would be replaced.
-    #[error("{path} exists and was not read in this session; read it first, or use edit")]
+    /// What a command printed, which is kept as it was.
+    #[error("{path} is kept output: a record that read and grep look at and nothing changes; write a file of your own")]
+    Kept {
+        /// The path as it was asked for.
+        path: String,
+    },
+    /// An existing file that the model has not been shown, or not whole, would be replaced.
+    #[error(
+        "{path} exists and {} not read in this session; read {} first, or use edit",
+        lines.as_ref().map_or("was".to_owned(), |lines| format!("its lines {lines} were")),
+        if lines.is_some() { "them" } else { "it" }
+    )]
     Unread {
         /// The path as it was asked for.
         path: String,
+        /// The lines that were not shown; absent where nothing was.
+        lines: Option<String>,
     },
     /// A file changed since the model was shown it.
     #[error(
@@ -114,6 +126,12 @@ pub(crate) enum Error {
         path: String,
         /// What the write would have changed.
         diff: String,
+    },
+    /// A file is not what a change was worked out from, again and again.
+    #[error("{path} is being changed by somebody else; nothing was written. Do it again once that is over")]
+    Changed {
+        /// The path as it was asked for.
+        path: String,
     },
     /// The edit engine refused.
     #[error("{message}")]
@@ -170,6 +188,9 @@ pub(crate) enum Error {
     /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// What was to be changed could not be put into the log.
+    #[error("nothing was changed, since it could not be logged first")]
+    NotLogged,
     /// A tool's body failed in a way that is a defect of this program.
     #[error("the tool failed inside; this is a defect of stele, please report it: {0}")]
     Defect(String),
@@ -190,8 +211,9 @@ impl Error {
             Self::PastEnd { .. } => "read.past_end",
             Self::TooLarge { .. } => "edit.too_large",
             Self::ReadOnly { .. } => "file.read_only",
+            Self::Kept { .. } => "file.kept",
             Self::Unread { .. } => "write.unread",
-            Self::Stale { .. } => "edit.stale",
+            Self::Stale { .. } | Self::Changed { .. } => "edit.stale",
             Self::Refused { code, .. } => code,
             Self::HalfDone { .. } => "patch.half_done",
             Self::Io { .. } => "file.io",
@@ -201,6 +223,7 @@ impl Error {
             Self::Web { code, .. } => code,
             Self::NoJob { .. } => "jobs.unknown",
             Self::Cancelled => "tool.cancelled",
+            Self::NotLogged => "tool.not_logged",
             Self::Defect(_) => "tool.defect",
         }
     }
@@ -208,8 +231,15 @@ impl Error {
     /// The kind of error, as the loop sees it.
     pub(crate) fn class(&self) -> ToolErrorClass {
         match self {
-            Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Defect(_) => ToolErrorClass::Transient,
-            Self::TimedOut | Self::Cancelled | Self::Unread { .. } | Self::ReadOnly { .. } => ToolErrorClass::Refused,
+            Self::Io { .. } | Self::Spawn(_) | Self::Stale { .. } | Self::Changed { .. } | Self::Defect(_) => {
+                ToolErrorClass::Transient
+            }
+            Self::TimedOut
+            | Self::Cancelled
+            | Self::Kept { .. }
+            | Self::NotLogged
+            | Self::Unread { .. }
+            | Self::ReadOnly { .. } => ToolErrorClass::Refused,
             Self::Unsupervised | Self::HalfDone { .. } => ToolErrorClass::OutcomeUnknown,
             Self::Web { code: "web.timeout" | "web.failed", .. } => ToolErrorClass::Transient,
             Self::Web { code: "web.blocked_address", .. } => ToolErrorClass::Refused,
@@ -224,6 +254,12 @@ impl Error {
             Some(rustix::io::Errno::ISDIR) => Self::Folder { path: path.to_owned() },
             _ => Self::Io { action, path: path.to_owned(), source },
         }
+    }
+}
+
+impl From<NotLogged> for Error {
+    fn from(_: NotLogged) -> Self {
+        Self::NotLogged
     }
 }
 

@@ -7,20 +7,24 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use stele_core::{FileAction, FileMeta, Hash, Hasher, Text};
+use stele_core::{FileAction, FileMeta, FilePart, Hash, Hasher, ReadFiles, Text};
 
 use crate::attributes;
+use crate::claim::Was;
 use crate::error::{Error, Result};
 use crate::overwrite::{InPlace, overwrite};
 
 /// Largest file, in bytes, that is held in memory to be changed.
-pub(crate) const LARGEST: u64 = 256 * 1024 * 1024;
+pub(crate) const LARGEST: u64 = stele_edit::limits::MAX_FILE as u64;
 /// Largest content, in bytes before and after, that a diff is made of.
 const DIFFED: usize = 4 * 1024 * 1024;
 
 /// Opens a regular file for reading. Never blocks: a pipe without a writer, a device or a socket
 /// is refused.
 pub(crate) fn open(path: &Path, asked: &str) -> Result<(File, Metadata)> {
+    if asked.is_empty() {
+        return Err(Error::Value("the path is empty; name a file".to_owned()));
+    }
     let special = |metadata: &Metadata| {
         let kind = metadata.file_type();
         let kind = if kind.is_fifo() {
@@ -74,6 +78,15 @@ pub(crate) fn read(path: &Path, asked: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The same, or nothing where there is no such file.
+pub(crate) fn read_if_there(path: &Path, asked: &str) -> Result<Option<Vec<u8>>> {
+    match read(path, asked) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// The hash and the length of a file of any size.
 pub(crate) fn hash(path: &Path, asked: &str) -> Result<(Hash, u64)> {
     let (mut file, _) = open(path, asked)?;
@@ -89,12 +102,13 @@ pub(crate) fn hash(path: &Path, asked: &str) -> Result<(Hash, u64)> {
     }
 }
 
-/// Replaces the content of a file, or creates it with its folders. `path` is a real path: links have
-/// been followed. A reader, also after a crash, sees the old content or the new.
+/// Replaces the content of a file, or creates it with its folders, while it is what it was. `path` is a real path: links
+/// have been followed. A reader, also after a crash, sees the old content or the new.
 ///
 /// Returns why the content was written in place, where a replacement would have lost something
 /// else.
-pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8], how: &InPlace) -> Result<Option<&'static str>> {
+pub(crate) fn replace(path: &Path, asked: &str, was: Was, bytes: &[u8], how: &InPlace) -> Result<Option<&'static str>> {
+    let changed = || Error::Changed { path: asked.to_owned() };
     let folder = path.parent().unwrap_or(Path::new("/"));
     let before = match fs::metadata(path) {
         Ok(metadata) => Some(metadata),
@@ -103,32 +117,51 @@ pub(crate) fn replace(path: &Path, asked: &str, bytes: &[u8], how: &InPlace) -> 
     };
     let Some(before) = before else {
         fs::create_dir_all(folder).map_err(Error::io("create the folder of", asked))?;
-        swap(path, folder, None, bytes).map_err(Error::io("write", asked))?;
-        return Ok(None);
+        return match swap(path, folder, None, was, bytes).map_err(Error::io("write", asked))? {
+            Swap::Changed => Err(changed()),
+            Swap::Done | Swap::WouldLose(_) => Ok(None),
+        };
     };
     if before.is_dir() {
         return Err(Error::Folder { path: asked.to_owned() });
     }
-    if before.mode() & 0o222 == 0 {
-        return Err(Error::ReadOnly { path: asked.to_owned(), mode: before.mode() & 0o7777 });
-    }
+    refuse_read_only(&before, asked)?;
     let in_place = if before.nlink() > 1 {
         "it has other hard links"
     } else {
-        match swap(path, folder, Some(&before), bytes) {
-            Ok(None) => return Ok(None),
-            Ok(Some(lost)) => lost,
+        match swap(path, folder, Some(&before), was, bytes) {
+            Ok(Swap::Done) => return Ok(None),
+            Ok(Swap::Changed) => return Err(changed()),
+            Ok(Swap::WouldLose(what)) => what,
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => "its folder cannot be written",
             Err(error) => return Err(Error::io("write", asked)(error)),
         }
     };
-    overwrite(path, bytes, how).map_err(Error::io("write", asked))?;
-    Ok(Some(in_place))
+    match overwrite(path, was, bytes, how).map_err(Error::io("write", asked))? {
+        true => Ok(Some(in_place)),
+        false => Err(changed()),
+    }
 }
 
-/// Writes a new file and puts it in the target's place. Says what would be lost, with nothing changed, when something
-/// cannot be kept.
-fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<Option<&'static str>> {
+/// A file that nobody may write is not to be changed, whatever the folder it is in would allow.
+pub(crate) fn refuse_read_only(metadata: &Metadata, asked: &str) -> Result<()> {
+    match metadata.is_file() && metadata.mode() & 0o222 == 0 {
+        true => Err(Error::ReadOnly { path: asked.to_owned(), mode: metadata.mode() & 0o7777 }),
+        false => Ok(()),
+    }
+}
+
+/// How a file was put in another one's place.
+enum Swap {
+    Done,
+    /// It was not, since the file there is not what it was.
+    Changed,
+    /// It was not, since this cannot be kept.
+    WouldLose(&'static str),
+}
+
+/// Writes a new file and puts it in the target's place, as long as that is what it was.
+fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, was: Was, bytes: &[u8]) -> io::Result<Swap> {
     let old = before.map(|metadata| (path, metadata));
     // The usual creation mask applies to the mode of a new file.
     let mode = before.map_or(0o666, |_| 0o600);
@@ -137,23 +170,37 @@ fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, bytes: &[u8]) -> 
     // While it is written and made durable it has no name, so that a crash leaves nothing in the folder.
     if let Some(new) = nameless(folder, mode) {
         if let Some(lost) = fill(&new, old, bytes)? {
-            return Ok(Some(lost));
+            return Ok(Swap::WouldLose(lost));
         }
-        if (before.is_none() && link(&new, path).is_ok())
-            || names.make_in(folder, |name| link(&new, name)).is_ok_and(|named| named.persist(path).is_ok())
-        {
+        let put = || match before {
+            None => link(&new, path).is_ok(),
+            Some(_) => names.make_in(folder, |name| link(&new, name)).is_ok_and(|named| named.persist(path).is_ok()),
+        };
+        if !was.stands(path) {
+            return Ok(Swap::Changed);
+        }
+        if put() {
             File::open(folder)?.sync_all()?;
-            return Ok(None);
+            return Ok(Swap::Done);
         }
     }
     let new = names.tempfile_in(folder)?;
     if let Some(lost) = fill(new.as_file(), old, bytes)? {
-        return Ok(Some(lost));
+        return Ok(Swap::WouldLose(lost));
     }
-    new.persist(path).map_err(|error| error.error)?;
+    if !was.stands(path) {
+        return Ok(Swap::Changed);
+    }
+    let put = if was == Was::Nothing { new.persist_noclobber(path) } else { new.persist(path) };
+    match put {
+        Err(error) if was == Was::Nothing && error.error.kind() == io::ErrorKind::AlreadyExists => {
+            return Ok(Swap::Changed);
+        }
+        put => put.map_err(|error| error.error)?,
+    };
     // The rename is durable once the folder is.
     File::open(folder)?.sync_all()?;
-    Ok(None)
+    Ok(Swap::Done)
 }
 
 /// A file without a name; `None` where the file system has no such files.
@@ -197,6 +244,30 @@ fn fill(mut new: &File, old: Option<(&Path, &Metadata)>, bytes: &[u8]) -> io::Re
     Ok(None)
 }
 
+/// A file that was shown to the model, before anything is known of its content.
+pub(crate) fn seen(path: &Path) -> FileMeta {
+    FileMeta {
+        path: path.display().to_string(),
+        action: FileAction::Read,
+        hash: None,
+        added: 0,
+        removed: 0,
+        diff: None,
+        part: None,
+    }
+}
+
+/// What the model knows of a file that was edited: all, when it knew all of what it was.
+pub(crate) fn known_of(seen: &ReadFiles, path: &Path, before: Option<&[u8]>, after: &[u8]) -> Option<FilePart> {
+    let before = before?;
+    let knew = seen.get(path).is_some_and(|known| known.is_all_of(Hash::of(before)));
+    (!knew).then(|| FilePart::nothing_of(lines(after)))
+}
+
+fn lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64 + u64::from(!bytes.is_empty() && !bytes.ends_with(b"\n"))
+}
+
 /// A change, for people, cards and the fold.
 pub(crate) fn change(path: &Path, shown: &str, before: Option<&[u8]>, after: &[u8]) -> FileMeta {
     let old = before.unwrap_or_default();
@@ -214,6 +285,7 @@ pub(crate) fn change(path: &Path, shown: &str, before: Option<&[u8]>, after: &[u
         added,
         removed,
         diff,
+        part: None,
     }
 }
 

@@ -7,19 +7,83 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stele_core::{CallSession, JobId, JobMeta, JobNotice, JobStatus, SessionId};
-use tokio::sync::{oneshot, watch};
+use stele_core::{CallSession, JobId, JobMeta, JobNotice, JobStatus, SessionId, ToolError};
+use tokio::sync::{broadcast, oneshot, watch};
 
+use crate::card;
 use crate::error::{Error, Result};
+use crate::remains::Remains;
 use crate::shell::{self, Command, End, Follow, Outcome, Output};
 
 /// Jobs that run at the same time in one session.
 const RUNNING: usize = 16;
 
+/// Ends that wait to be told to whoever watches.
+const ENDS: usize = 64;
+
 /// The jobs of all sessions of this process.
-#[derive(Default)]
-pub(crate) struct Jobs {
+pub struct Jobs {
     all: Mutex<BTreeMap<(SessionId, JobId), Arc<Job>>>,
+    /// What commands left running, with their first line.
+    remains: Mutex<Vec<(SessionId, String, Remains)>>,
+    ends: broadcast::Sender<String>,
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self { all: Mutex::default(), remains: Mutex::default(), ends: broadcast::Sender::new(ENDS) }
+    }
+}
+
+/// A job, for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobView {
+    /// Its name, how far it is and what it runs, in one line.
+    pub line: String,
+    /// The end of what it printed, whether that was read before or not.
+    pub tail: String,
+}
+
+/// What a person may look at and do. What the model reads of a job is not touched by it.
+impl Jobs {
+    /// The jobs of a session, in their order.
+    #[must_use]
+    pub fn list(&self, session: &SessionId) -> Vec<JobView> {
+        self.of(session).iter().map(|job| job.view()).collect()
+    }
+
+    /// One of them, by its name.
+    ///
+    /// # Errors
+    /// `jobs.unknown`
+    pub fn look(&self, session: &SessionId, name: &str) -> Result<JobView, ToolError> {
+        Ok(self.find(session, name)?.view())
+    }
+
+    /// Has a job stopped. Its end is told, to the model as well; `false` where it had ended before.
+    ///
+    /// # Errors
+    /// `jobs.unknown`
+    pub fn stop(&self, session: &SessionId, name: &str) -> Result<bool, ToolError> {
+        let job = self.find(session, name)?;
+        let runs = job.status() == JobStatus::Running;
+        job.ask_to_stop();
+        Ok(runs)
+    }
+
+    /// What commands of a session left running that still does, in a line for each command.
+    #[must_use]
+    pub fn left_running(&self, session: &SessionId) -> Vec<String> {
+        let remains = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = remains.iter().filter(|(owner, ..)| owner == session);
+        own.filter_map(|(_, line, remains)| Some(format!("{}, left running by: {line}", remains.named()?))).collect()
+    }
+
+    /// Tells of each end that no call of the model waited for, in one line, from now on.
+    #[must_use]
+    pub fn ends(&self) -> broadcast::Receiver<String> {
+        self.ends.subscribe()
+    }
 }
 
 /// One job.
@@ -103,10 +167,13 @@ impl Jobs {
                     // Also one that ended before it was reported as started.
                     started(Ok(()));
                     let waited = own.end(&command, &outcome);
+                    jobs.keep(&owner, &task.line, outcome.remains);
                     if is_closed.try_recv() == Ok(true) {
                         jobs.lock().retain(|(session, _), _| *session != owner);
                     } else if !waited {
                         notify(JobNotice { job: own.meta(), text: own.notice() });
+                        // Where nobody watches nobody is told.
+                        let _ = jobs.ends.send(own.line());
                     }
                 }
                 Err(error) => {
@@ -120,6 +187,13 @@ impl Jobs {
             Ok(Err(error)) => Err(error),
             Err(_) => Err(Error::Spawn("the job ended before it was started".to_owned())),
         }
+    }
+
+    /// Keeps what a command left running in view.
+    pub(crate) fn keep(&self, session: &SessionId, line: &str, remains: Option<Remains>) {
+        let mut all = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|(.., remains)| remains.named().is_some());
+        all.extend(remains.map(|remains| (session.clone(), card::title(line), remains)));
     }
 
     /// The jobs of a session that this process knows, in their order.
@@ -167,9 +241,17 @@ impl Job {
         if self.status() == JobStatus::Running { output.take() } else { output.finish() }
     }
 
+    fn view(&self) -> JobView {
+        JobView { line: self.line(), tail: shell::lock(&self.output).recent().to_owned() }
+    }
+
+    fn ask_to_stop(&self) {
+        self.state.send_modify(|state| state.stop = true);
+    }
+
     /// Asks it to stop and waits until it has.
     pub(crate) async fn stop(&self) {
-        self.state.send_modify(|state| state.stop = true);
+        self.ask_to_stop();
         self.ended().await;
     }
 

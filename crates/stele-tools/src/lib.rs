@@ -15,12 +15,14 @@
 mod attributes;
 mod card;
 pub mod change;
+pub mod claim;
 mod declare;
 mod document;
 mod error;
 mod file;
 mod jobs;
 mod look;
+pub mod names;
 #[cfg(feature = "symbols")]
 mod outline;
 mod overwrite;
@@ -29,6 +31,7 @@ mod path;
 mod pdf;
 mod picture;
 mod preview;
+mod remains;
 pub mod sanitise;
 mod schema;
 mod shell;
@@ -49,9 +52,10 @@ use std::sync::Arc;
 
 use stele_core::{Future, Tool, limits};
 
+pub use jobs::{JobView, Jobs};
 pub use overwrite::InPlace;
 pub use preview::{Preview, PreviewOptions, preview};
-pub use supervise::supervise;
+pub use supervise::{leads_session, supervise};
 pub use unfinished::{Unfinished, unfinished};
 
 /// What this build can have and whether it has it, by the names of the cargo features.
@@ -88,6 +92,8 @@ pub struct Options {
     pub offer: Vec<Offer>,
     /// What the tools of the web may do.
     pub web: Web,
+    /// What runs in the background; whoever passes it in can look at it.
+    pub jobs: Arc<Jobs>,
     /// How the edit engine works; where paths in patches are in is not looked at.
     pub edit: stele_edit::Options,
 }
@@ -240,17 +246,17 @@ impl Default for Limits {
 /// The built-in tools, always in this order; what is offered besides comes last, in the order of [`Offer`].
 #[must_use]
 pub fn builtin(options: &Options) -> Vec<Arc<dyn Tool>> {
-    let jobs = Arc::default();
+    let jobs = &options.jobs;
     let mut tools: Vec<Arc<dyn Tool>> = vec![
         Arc::new(tools::read::Read::new(options)),
         Arc::new(tools::write::Write::new(options)),
         Arc::new(tools::edit::Edit::new(options)),
-        Arc::new(tools::bash::Bash::new(options, &jobs)),
+        Arc::new(tools::bash::Bash::new(options, jobs)),
         Arc::new(tools::glob::Glob::new(options)),
         Arc::new(tools::grep::Grep::new(options)),
         Arc::new(tools::todo::Todo::new()),
         Arc::new(tools::ask::Ask::new(options)),
-        Arc::new(tools::jobs::JobsTool::new(options, &jobs)),
+        Arc::new(tools::jobs::JobsTool::new(options, jobs)),
     ];
     tools.extend(
         Offer::ALL.into_iter().filter(|offer| options.offer.contains(offer)).filter_map(|offer| offer.tool(options)),

@@ -14,6 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use rustix::fs::FallocateFlags;
 
+use crate::claim::Was;
 use crate::unfinished::{self, Kept};
 
 /// What the process is asked for.
@@ -30,15 +31,19 @@ pub struct InPlace {
     pub kept: Option<PathBuf>,
 }
 
-/// Writes over the old content.
-pub(crate) fn overwrite(path: &Path, bytes: &[u8], in_place: &InPlace) -> io::Result<()> {
+/// What the process says when the file is not what it was.
+const CHANGED: &[u8] = b"changed";
+
+/// Writes over the old content; false with nothing written when that is not what it was.
+pub(crate) fn overwrite(path: &Path, was: Was, bytes: &[u8], in_place: &InPlace) -> io::Result<bool> {
     let kept = in_place.kept.as_deref();
     kept.map_or(Ok(()), unfinished::make)?;
-    let Some([program, leading @ ..]) = in_place.writer.as_deref() else { return write(path, bytes, kept) };
+    let Some([program, leading @ ..]) = in_place.writer.as_deref() else { return write(path, was, bytes, kept) };
     let mut child = Command::new(program)
         .args(leading)
         .arg(OVERWRITE)
         .arg(bytes.len().to_string())
+        .arg(was.to_string())
         .arg(path)
         .args(kept)
         .env_clear()
@@ -53,43 +58,48 @@ pub(crate) fn overwrite(path: &Path, bytes: &[u8], in_place: &InPlace) -> io::Re
     }
     let ended = child.wait_with_output()?;
     if ended.status.success() {
-        return Ok(());
+        return Ok(true);
+    }
+    if ended.stdout == CHANGED {
+        return Ok(false);
     }
     let code = std::str::from_utf8(&ended.stdout).ok().and_then(|code| code.parse().ok());
     Err(code.map_or_else(|| io::Error::other("the process that wrote it failed"), io::Error::from_raw_os_error))
 }
 
-/// The body of the process: the length, the path and where the content is kept are arguments, the content comes in. The
-/// number of an error goes out.
-pub(crate) fn serve(len: &str, path: &Path, kept: Option<&Path>) -> ExitCode {
-    let Ok(len) = len.parse::<usize>() else { return ExitCode::from(2) };
+/// The body of the process: the length, what the file was, its path and where the content is kept are arguments, the
+/// content comes in. The number of an error goes out.
+pub(crate) fn serve(len: &str, was: &str, path: &Path, kept: Option<&Path>) -> ExitCode {
+    let (Ok(len), Ok(was)) = (len.parse::<usize>(), was.parse::<Was>()) else { return ExitCode::from(2) };
     let mut bytes = Vec::with_capacity(len);
     let outcome = io::stdin().lock().read_to_end(&mut bytes).and_then(|_| match bytes.len() == len {
-        true => write(path, &bytes, kept),
+        true => write(path, was, &bytes, kept),
         // Whoever sent it is gone: nothing was begun.
         false => Err(io::ErrorKind::UnexpectedEof.into()),
     });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let code = error.raw_os_error().map_or_else(String::new, |code| code.to_string());
-            let _ = io::stdout().write_all(code.as_bytes());
-            ExitCode::FAILURE
-        }
-    }
+    let why = match outcome {
+        Ok(true) => return ExitCode::SUCCESS,
+        Ok(false) => CHANGED.to_vec(),
+        Err(error) => error.raw_os_error().map_or_else(Vec::new, |code| code.to_string().into_bytes()),
+    };
+    let _ = io::stdout().write_all(&why);
+    ExitCode::FAILURE
 }
 
-fn write(path: &Path, bytes: &[u8], kept: Option<&Path>) -> io::Result<()> {
+fn write(path: &Path, was: Was, bytes: &[u8], kept: Option<&Path>) -> io::Result<bool> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     reserve(&file, bytes.len() as u64)?;
     let kept = kept.map(|folder| Kept::begin(folder, path, bytes)).transpose()?;
-    file.write_all(bytes)?;
-    file.set_len(bytes.len() as u64)?;
-    file.sync_all()?;
+    let stands = was.stands(path);
+    if stands {
+        file.write_all(bytes)?;
+        file.set_len(bytes.len() as u64)?;
+        file.sync_all()?;
+    }
     if let Some(kept) = kept {
         kept.end();
     }
-    Ok(())
+    Ok(stands)
 }
 
 /// Takes the space that more content needs, so that a full disk is met before anything is written.

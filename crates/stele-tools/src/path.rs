@@ -1,11 +1,12 @@
 //! From the name a model wrote to the file that is meant.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 pub(crate) use stele_core::name_on_a_line as one_line;
-use stele_core::{SessionId, is_alike};
+use stele_core::{SessionId, Subject, is_alike};
 
 use crate::error::{Error, Result};
 use crate::overwrite::InPlace;
@@ -34,6 +35,14 @@ impl Roots {
     pub(crate) fn place(&self, cwd: &Path, session: &SessionId) -> Place {
         let spill = self.spill.as_ref().map(|folder| folder.join(session.as_str()));
         Place { cwd: cwd.to_owned(), home: self.home.clone(), spill, in_place: self.in_place.clone() }
+    }
+
+    /// A file that a call would change, for who judges calls.
+    pub(crate) fn written(&self, path: String) -> Result<Subject> {
+        if self.spill.is_some() {
+            spill::refuse(&path)?;
+        }
+        Ok(Subject::Write(path))
     }
 
     /// The spill of a call or job.
@@ -100,20 +109,8 @@ impl Place {
                 real = next;
                 continue;
             }
-            let Component::Normal(name) = component else { return Err(self.missing(asked)) };
-            let mut alike = look_alikes(&real, &name.to_string_lossy());
-            match alike.len() {
-                1 => {
-                    real.push(alike.remove(0));
-                    instead = true;
-                }
-                0 => return Err(self.missing(asked)),
-                _ => {
-                    let candidates: Vec<String> =
-                        alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy()))).collect();
-                    return Err(Error::AmbiguousName { path: asked.to_owned(), candidates: candidates.join(", ") });
-                }
-            }
+            real.push(self.look_alike(&real, component, asked)?.ok_or_else(|| self.missing(asked))?);
+            instead = true;
         }
         let shown = real.strip_prefix(&self.cwd).unwrap_or(&real).to_string_lossy().into_owned();
         match fs::canonicalize(&real) {
@@ -123,8 +120,49 @@ impl Place {
         }
     }
 
+    /// The file that is written over or created through a name: [`Place::target`], but a part of the path that does not
+    /// exist is taken for the one sibling that looks the same, so that nothing gets a twin that nobody can tell from it.
+    pub(crate) fn writable(&self, asked: &str) -> Result<Found> {
+        let target = self.target(asked)?;
+        let mut real = PathBuf::new();
+        let mut instead = false;
+        let mut rest = target.components();
+        for component in rest.by_ref() {
+            let next = real.join(component);
+            if fs::symlink_metadata(&next).is_ok() {
+                real = next;
+                continue;
+            }
+            match self.look_alike(&real, component, asked)? {
+                Some(name) => real = deepest(&real.join(name)).map_err(Error::io("open", asked))?,
+                None => {
+                    real = next;
+                    break;
+                }
+            }
+            instead = true;
+        }
+        let path = self.not_kept(asked, rest.fold(real, |path, component| path.join(component)))?;
+        let shown = path.strip_prefix(&self.cwd).unwrap_or(&path).to_string_lossy().into_owned();
+        Ok(Found { instead: instead.then_some(shown), path })
+    }
+
+    /// The one name in a folder that looks like one that does not exist.
+    fn look_alike(&self, folder: &Path, component: Component<'_>, asked: &str) -> Result<Option<OsString>> {
+        let Component::Normal(name) = component else { return Ok(None) };
+        let mut alike = look_alikes(folder, &name.to_string_lossy());
+        match alike.len() {
+            0 | 1 => Ok(alike.pop()),
+            _ => {
+                let candidates: Vec<String> =
+                    alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy()))).collect();
+                Err(Error::AmbiguousName { path: asked.to_owned(), candidates: candidates.join(", ") })
+            }
+        }
+    }
+
     /// The real path that a write through this name reaches, whether it exists or not: symbolic
-    /// links are followed, also one that points to nothing yet. Names are taken exactly.
+    /// links are followed, also one that points to nothing yet. Names are taken exactly. Kept output is out of reach.
     pub(crate) fn target(&self, asked: &str) -> Result<PathBuf> {
         let mut path = self.join(asked);
         if asked.ends_with('/') && !path.is_dir() {
@@ -133,7 +171,7 @@ impl Place {
         for _ in 0..LINKS {
             match fs::read_link(&path) {
                 Ok(to) => path = path.parent().unwrap_or(Path::new("/")).join(to),
-                Err(_) => return deepest(&path).map_err(Error::io("open", asked)),
+                Err(_) => return self.not_kept(asked, deepest(&path).map_err(Error::io("open", asked))?),
             }
         }
         Err(Error::Loop { path: asked.to_owned() })
@@ -143,8 +181,20 @@ impl Place {
     pub(crate) fn name(&self, asked: &str) -> Result<PathBuf> {
         let path = self.join(asked);
         match (path.parent(), path.file_name()) {
-            (Some(folder), Some(name)) => Ok(deepest(folder).map_err(Error::io("open", asked))?.join(name)),
+            (Some(folder), Some(name)) => {
+                self.not_kept(asked, deepest(folder).map_err(Error::io("open", asked))?.join(name))
+            }
             _ => self.target(asked),
+        }
+    }
+
+    /// The real path of what is to be changed, unless it is kept output, of whatever session.
+    pub(crate) fn not_kept(&self, asked: &str, path: PathBuf) -> Result<PathBuf> {
+        let Some(folder) = &self.spill else { return Ok(path) };
+        spill::refuse(asked)?;
+        match folder.parent().and_then(|all| all.canonicalize().ok()) {
+            Some(all) if path.starts_with(&all) => Err(Error::Kept { path: asked.to_owned() }),
+            _ => Ok(path),
         }
     }
 
@@ -205,19 +255,19 @@ fn deepest(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn siblings(folder: &Path) -> Vec<std::ffi::OsString> {
+fn siblings(folder: &Path) -> Vec<OsString> {
     let mut names: Vec<_> =
         fs::read_dir(folder).into_iter().flatten().take(SIBLINGS).flatten().map(|entry| entry.file_name()).collect();
     names.sort();
     names
 }
 
-fn look_alikes(folder: &Path, name: &str) -> Vec<std::ffi::OsString> {
+fn look_alikes(folder: &Path, name: &str) -> Vec<OsString> {
     siblings(folder).into_iter().filter(|sibling| is_alike(name, &sibling.to_string_lossy())).collect()
 }
 
 /// Shows a name so that look-alikes can be told apart.
-fn escape(name: &str) -> String {
+pub(crate) fn escape(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use stele_core::{SessionId, SpillMeta};
 
+use crate::error::{Error, Result};
 use crate::sanitise;
 
 /// Bytes that are kept of one result.
@@ -71,9 +72,22 @@ impl Spill {
 
 /// The file that a name such as `spill:c14` stands for, in the session's folder of spills.
 pub(crate) fn resolve(folder: Option<&Path>, name: &str) -> Option<PathBuf> {
+    Some(folder?.join(id(name)?))
+}
+
+/// The call or job in a name such as `spill:c14`.
+fn id(name: &str) -> Option<&str> {
     let id = name.strip_prefix(PREFIX)?;
     let plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    plain.then(|| folder.map(|folder| folder.join(id))).flatten()
+    plain.then_some(id)
+}
+
+/// Refuses the name of a spill where a file is to be written.
+pub(crate) fn refuse(name: &str) -> Result<()> {
+    match id(name) {
+        Some(_) => Err(Error::Kept { path: name.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// Says where the whole is, within the line that stands for what is left out.

@@ -10,10 +10,11 @@ use stele_core::ToolError;
 use stele_edit::{Entry, FileChange, Folder, Options, Spot};
 
 use crate::change::{Becomes, Change, LINK, Wanted, is_missing};
+use crate::claim::Was;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::overwrite::InPlace;
-use crate::path::Place;
+use crate::path::{Place, escape};
 
 /// The mode of a symbolic link (`symlink(7)`).
 const LINK_MODE: u32 = LINK | 0o777;
@@ -54,8 +55,19 @@ pub(crate) fn worked_out(place: &Place, reach: Reach, options: &Options, patch: 
     if let Some(error) = tree.error {
         return Err(error);
     }
-    let plan = plan.map_err(|refusal| Error::Refused { code: refusal.code, message: refusal.message })?;
+    let plan = plan.map_err(|refusal| {
+        let alike = (refusal.code == "edit.missing").then(|| alike(place, patch, &refusal.message)).flatten();
+        let hint = alike.map_or_else(String::new, |name| format!("; one that only looks like it is there: {name}"));
+        Error::Refused { code: refusal.code, message: format!("{}{hint}", refusal.message) }
+    })?;
     Ok(Planned { plan, place: place.clone(), reach })
+}
+
+/// The file that a name looks like which a refusal says does not exist: names in a patch are taken exactly.
+fn alike(place: &Place, patch: &str, refusal: &str) -> Option<String> {
+    let paths = stele_edit::paths(patch).ok()?;
+    let path = paths.iter().find(|path| refusal.starts_with(&format!("{path}:")))?;
+    Some(escape(&place.find(path).ok()?.instead?))
 }
 
 impl Planned {
@@ -75,6 +87,9 @@ impl Planned {
             let path = place_of(&self.place, change)?;
             let from = change.moved_from.as_deref();
             let from = from.map(|from| Ok::<_, Error>((from, self.place.name(from)?))).transpose()?;
+            // What is moved comes to where nothing was.
+            let before = Was::of(change.before.as_deref());
+            let was = if from.is_some() { Was::Nothing } else { before };
             if change.entry == Entry::Link {
                 for (shown, path) in from.iter().map(|(shown, path)| (*shown, path)).chain([(shown, &path)]) {
                     refuse_detour(&self.place, shown, path)?;
@@ -88,19 +103,30 @@ impl Planned {
                     Entry::Link => Some(LINK_MODE),
                     Entry::File => change.mode.map(|mode| mode & 0o777).or_else(kept),
                 };
-                let becomes = Becomes::Content(Wanted { bytes: after, mode });
-                changes.push(Change { shown, path: path.clone(), becomes });
+                let becomes = Becomes::Content(Wanted { bytes: after, mode, linked: None });
+                changes.push(Change { shown, path: path.clone(), was, becomes });
             } else {
-                changes.push(Change { shown, path, becomes: Becomes::Gone(None) });
+                changes.push(Change { shown, path, was, becomes: Becomes::Gone(None) });
             }
             if let Some((shown, path)) = from {
-                changes.push(Change { shown, path, becomes: Becomes::Gone(None) });
+                changes.push(Change { shown, path, was: before, becomes: Becomes::Gone(None) });
             }
         }
         for change in &changes {
             within(&self.place, self.reach, change.shown, &change.path)?;
+            self.refuse_read_only(change)?;
         }
         Ok(changes)
+    }
+
+    /// Refuses to delete, move away or overwrite what nobody may write, as an edit does; its mode may be changed.
+    fn refuse_read_only(&self, change: &Change<'_>) -> Result<()> {
+        let Ok(metadata) = fs::symlink_metadata(&change.path) else { return Ok(()) };
+        let of_mode = |it: &&FileChange| it.mode.is_some() && it.moved_from.is_none() && it.before == it.after;
+        if self.plan.iter().filter(of_mode).any(|it| it.path == change.shown) {
+            return Ok(());
+        }
+        file::refuse_read_only(&metadata, change.shown)
     }
 }
 

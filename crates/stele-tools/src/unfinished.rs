@@ -50,7 +50,7 @@ impl Kept {
         let mut file = create(&content)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        let before = file::hash(path, "").map_or_else(|_| Hash::of(b""), |(hash, _)| hash);
+        let before = file::hash(path, "the file").map_or_else(|_| Hash::of(b""), |(hash, _)| hash);
         writing.write_all(format!("{before} {}\n", Hash::of(bytes)).as_bytes())?;
         writing.write_all(path.as_os_str().as_bytes())?;
         writing.sync_all()?;
@@ -104,7 +104,7 @@ fn look(note: &Path) -> Option<Unfinished> {
         remove(note, &content);
         return None;
     };
-    match file::hash(&path, "") {
+    match file::hash(&path, "the file") {
         Ok((now, _)) if now != before && now != after => Some(Unfinished { path, content }),
         Err(_) if path.exists() => Some(Unfinished { path, content }),
         _ => {

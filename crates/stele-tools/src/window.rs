@@ -24,7 +24,8 @@ pub(crate) struct Window {
     line: Vec<u8>,
     /// Its length.
     length: u64,
-    cut: u64,
+    /// Lines of which only the beginning is shown.
+    pub(crate) cut: u64,
     invalid: bool,
     carriage: u64,
     /// Carriage returns stand in the last line, which no line feed ends.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use stele_core::{
-    Action, By, Call, CallDecision, CallId, CallSession, Event, FileChanged, Invocation, Mode, Subject, Text, TodoSet,
-    Tool, ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
+    Action, By, Call, CallDecision, CallId, CallSession, Event, Invocation, Mode, Subject, Text, TodoSet, Tool,
+    ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
 };
 use tokio::sync::oneshot;
 
@@ -44,7 +44,8 @@ impl Driver {
             decision.verdict = if nobody { Verdict::Deny } else { at_least };
             decision.by = "limit:repeats".to_owned();
             decision.reason = Some("the same call was made several times with the same result".to_owned());
-            decision.always = None;
+            decision.always.clear();
+            decision.settled_with.clear();
         } else if decision.verdict == Verdict::Ask {
             settled_by = self.settled_by(&call);
         }
@@ -54,6 +55,7 @@ impl Driver {
             by: By(decision.by),
             reason: decision.reason,
             always: decision.always,
+            settled_with: decision.settled_with,
             settled_by,
             effects: call.effects,
             parallel: call.parallel,
@@ -125,6 +127,7 @@ impl Driver {
         let images = self.state.epoch().map(|epoch| epoch.config.images).unwrap_or_default();
         let watch = self.watch(call);
         let session = self.call_session();
+        let ahead = self.ahead(call);
         let progress = {
             let updates = updates.clone();
             move |text: &str| {
@@ -148,6 +151,7 @@ impl Driver {
                 shown_files,
                 images,
                 watch,
+                ahead,
                 cancelled,
                 progress: &progress,
             };
@@ -205,13 +209,8 @@ impl Driver {
     }
 
     pub(super) fn ran(&mut self, call: CallId, mut output: ToolOutput) -> Result<()> {
-        for mut change in std::mem::take(&mut output.changed) {
-            // What a file was before the turn is kept once.
-            if self.state.history().knows(&change.path) {
-                change.kept = None;
-            }
-            self.append(FileChanged { call, change })?;
-        }
+        let changed = std::mem::take(&mut output.changed);
+        self.changed(call, changed, output.error.is_some())?;
         let content = output.logged_content();
         self.append(ToolResult { call, content, images: output.images, error: output.error, meta: output.meta })?;
         self.follow_cwd()?;

@@ -15,7 +15,10 @@ impl Driver {
     /// The event cannot be written.
     pub fn command(&mut self, command: Command) -> Result<()> {
         match command {
-            Command::Prompt { text, source, limits } => self.queue(text, source, Target::NextTurn, limits),
+            Command::Prompt { text, source, limits } => {
+                self.finish_by_itself()?;
+                self.queue(text, source, Target::NextTurn, limits)
+            }
             Command::Steer { text } => self.queue(text, Source::Person, Target::NextStep, Default::default()),
             Command::Cancel { by } if self.state.turn().is_some() => self.append(TurnCancel { by }),
             Command::Cancel { .. } => Ok(()),

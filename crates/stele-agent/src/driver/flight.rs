@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stele_core::{Action, CallId, Event, Failure, JobNotice, ToolOutput};
+use stele_core::{Action, CallId, Event, Failure, FileChange, JobNotice, ToolOutput};
 use stele_provider::{Answer, Delta};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -46,6 +46,12 @@ pub(super) enum Update {
         call: CallId,
         text: String,
     },
+    /// A body is about to change files; it waits until they are in the log.
+    Ahead {
+        call: CallId,
+        changes: Vec<FileChange>,
+        logged: oneshot::Sender<()>,
+    },
     Ran {
         call: CallId,
         output: Box<ToolOutput>,
@@ -66,6 +72,11 @@ impl Driver {
             Update::Delta { step, attempt, delta } => self.streamed(step, attempt, delta),
             Update::Output { call, text } => self.notify(Notice::Output { call, text: text.into() }),
             Update::Answered { step, attempt, outcome } => self.received(step, attempt, *outcome)?,
+            Update::Ahead { call, changes, logged } => {
+                self.announced(call, changes)?;
+                // A body that is gone changes nothing.
+                let _ = logged.send(());
+            }
             Update::Ran { call, output } => {
                 self.in_flight.remove(&Action::Run { call }.key());
                 self.ran(call, *output)?;

@@ -54,6 +54,7 @@ impl Driver {
                 let calls = self.state.step().map_or(&[][..], |step| &step.calls);
                 calls.iter().any(|call| call.call == started.call && call.effects != Effects::None)
             }
+            Event::FileChanged(changed) => changed.ahead,
             event => begins(event),
         }
     }

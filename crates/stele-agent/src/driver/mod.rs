@@ -3,6 +3,7 @@
 mod answers;
 mod calls;
 mod commands;
+mod files;
 mod flight;
 mod log;
 mod requests;
@@ -11,7 +12,7 @@ mod whereabouts;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use stele_core::{SessionId, State};
 use stele_guard::Workspace;
@@ -20,6 +21,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::drift::Drift;
 use crate::request::Encoded;
+use crate::undo::Finished;
 use crate::{Agent, Logged, Notice, Result};
 use answers::Partial;
 use flight::{InFlight, Update};
@@ -54,10 +56,14 @@ pub struct Driver {
     pub(crate) compared: Option<u32>,
     /// What differs from what would be composed now, since the session was opened.
     pub(crate) drift: Option<Drift>,
+    /// What was said of the ledger last.
+    pub(crate) warned: Mutex<Option<stele_provider::LedgerError>>,
     in_flight: BTreeMap<String, InFlight>,
     updates: (mpsc::UnboundedSender<Update>, mpsc::UnboundedReceiver<Update>),
     pub(crate) notices: broadcast::Sender<Notice>,
     partial: Partial,
+    /// What was cut off when the session was left, and finished when it was opened.
+    pub(crate) finished: Option<Finished>,
     /// Dropped with the driver: jobs end when nobody holds their session any more.
     open: watch::Sender<()>,
 }
@@ -92,10 +98,12 @@ impl Driver {
             earlier: None,
             compared: None,
             drift: None,
+            warned: Mutex::default(),
             in_flight: BTreeMap::new(),
             updates: mpsc::unbounded_channel(),
             notices: crate::open::notices(),
             partial: Partial::default(),
+            finished: None,
             open: watch::Sender::default(),
         };
         driver.follow_cwd()?;

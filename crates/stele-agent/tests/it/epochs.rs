@@ -229,7 +229,7 @@ async fn a_longer_life_is_asked_for_what_stands_before_the_history() {
     };
     let bodies = stage.requests();
     assert_eq!(marks(&bodies[1].json()), ["5m"; 4]);
-    assert_eq!(marks(&bodies[2].json()), ["1h", "1h", "5m"], "the first of an epoch");
+    assert_eq!(marks(&bodies[2].json()), ["1h", "1h", "5m", "5m"], "what was answered before stays marked");
     assert!(extends(&stage), "marks are no part of the prompt");
     assert_clean(&stage, driver);
 

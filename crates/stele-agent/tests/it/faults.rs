@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use stele_agent::{Command, Notice, OpenPolicy, Until};
 use stele_core::limits::{LimitKind, TurnLimits};
-use stele_core::{By, EndReason, Event, Micros, Price, Source, Stop, Verdict, Wire};
+use stele_core::{By, CacheTtl, EndReason, Event, Micros, Price, Source, Stop, Verdict, Wire};
 use stele_provider::Delta;
 use stele_testkit::{Behaviour, Cut, Fault, FaultKind, Say, Script};
 use tokio::sync::mpsc;
@@ -75,7 +75,8 @@ async fn a_limit_of_cost_holds_for_every_try_of_a_request() {
         let mut driver = stage.create();
         assert_eq!(ask(&mut driver, "go").await, EndReason::Completed, "{wire}");
         let state = driver.state();
-        let (spent, next) = (state.cost().unwrap(), price.at_most(state.prompt_bytes() / 2, 500).unwrap());
+        let (spent, next) =
+            (state.cost().unwrap(), price.at_most(state.input_at_most(), 500, CacheTtl::FiveMinutes).unwrap());
         let mut notices = driver.subscribe();
         // Room for one request and not for two.
         let limits = TurnLimits { cost: Some(Micros(spent.0 + next.0 * 6 / 5)), ..TurnLimits::default() };

@@ -110,7 +110,7 @@ async fn a_question_waits_for_a_person_and_always_grants_the_rule_that_was_shown
     let (send, mut commands) = mpsc::unbounded_channel();
     let answers = async {
         let mut asked = 0;
-        let mut always = None;
+        let mut always = Vec::new();
         while let Ok(notice) = notices.recv().await {
             let Notice::Event(logged) = notice else { continue };
             match &logged.record.event {
@@ -118,7 +118,7 @@ async fn a_question_waits_for_a_person_and_always_grants_the_rule_that_was_shown
                 Event::ApprovalAsked(question) => {
                     asked += 1;
                     let outcome = match asked {
-                        1 => ApprovalOutcome::Always { rule: always.clone().unwrap() },
+                        1 => ApprovalOutcome::Always { rules: always.clone() },
                         _ => ApprovalOutcome::Reject { reason: "keep it".to_owned() },
                     };
                     send.send(Command::Decide { call: question.call, by: By::person("test"), outcome }).unwrap();

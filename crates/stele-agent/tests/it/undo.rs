@@ -277,7 +277,7 @@ async fn only_what_is_over_is_taken_back_also_when_its_files_are_back_already() 
 }
 
 /// Waits until files that are there are older, for an undo, than what is created from now on.
-fn let_time_pass(stage: &Stage) {
+pub fn let_time_pass(stage: &Stage) {
     let probe = stage.home.path().join("probe");
     let born = || {
         fs::write(&probe, "").unwrap();

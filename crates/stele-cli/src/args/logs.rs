@@ -41,6 +41,9 @@ pub enum SessionsCommand {
         /// What happened when, and what it cost
         #[arg(long)]
         timeline: bool,
+        /// Commands and results whole, not only their ends
+        #[arg(long, conflicts_with_all = ["timeline", "json"])]
+        full: bool,
         /// One JSON line a record, or a row of the timeline
         #[arg(long)]
         json: bool,

@@ -54,7 +54,7 @@ pub struct DemoArgs {
     #[command(flatten)]
     pub output: OutputArgs,
 
-    /// Leave its project and its logs to be looked at; it says where
+    /// Leave its project to be looked at; it says where. Its session stays in any case
     #[arg(long)]
     pub keep: bool,
 }

@@ -1,9 +1,10 @@
-//! `stele config`: what is set here, and by whom.
+//! `stele config`: what is set here, and by whom; and the routes that come of it.
 
 use serde::Serialize;
+use stele_provider::Route;
 
 use crate::args::{ConfigArgs, Global, SessionArgs};
-use crate::config::Setting;
+use crate::config::{Contribution, Setting};
 use crate::error::Result;
 use crate::output;
 use crate::render::inert::one_line;
@@ -19,6 +20,9 @@ struct Row<'a> {
     about: &'a str,
     /// Everything that set it, the one that counts last.
     set: Vec<SetBy<'a>>,
+    /// Of `model`: the route that is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -27,25 +31,35 @@ struct SetBy<'a> {
     value: &'a str,
 }
 
-/// Lists every key, or explains one.
+/// Lists every key and route, or explains one.
 pub fn main(environment: Environment, global: &Global, args: &ConfigArgs) -> Result<u8> {
     let setup = Setup::new(environment, global, &SessionArgs::default())?;
-    let settings: Vec<&Setting> = match &args.explain {
-        Some(key) => setup.config.explain(key)?,
-        None => setup.config.effective().iter().collect(),
+    let about_routes = |key: &String| key == "model" || key == "route" || key.starts_with("routes");
+    let (routes, wrong) = match setup.routes() {
+        // Why there is no route is what was asked.
+        Err(error) if args.explain.as_ref().is_some_and(about_routes) => return Err(error),
+        Err(error) => (Vec::new(), Some(error)),
+        Ok(routes) => (routes.iter().map(|route| shown(&setup, route)).collect::<Vec<_>>(), None),
+    };
+    let settings = match &args.explain {
+        Some(key) => setup.config.explain(key, &routes)?,
+        None => setup.config.effective().iter().chain(&routes).cloned().collect(),
     };
     let style = setup.look.stdout();
     let lines: Vec<String> = settings
         .iter()
-        .map(|setting| match (args.json, &args.explain) {
-            (true, _) => json::line(&row(setting)),
-            (false, None) => text(setting, style),
-            (false, Some(_)) => explained(setting, style),
+        .map(|setting| {
+            let asked = routes.first().filter(|_| setting.key == "model");
+            match (args.json, &args.explain) {
+                (true, _) => json::line(&row(setting, asked)),
+                (false, None) => text(setting, asked, style),
+                (false, Some(_)) => explained(setting, asked, style),
+            }
         })
         .collect();
     output::print(&lines.join("\n"))?;
-    if args.explain.is_none() {
-        environment_route(&setup, args.json, style)?;
+    if let Some(error) = wrong {
+        crate::app::report(&error, setup.look.stderr());
     }
     if !args.json {
         for skipped in &setup.config.skipped {
@@ -55,21 +69,15 @@ pub fn main(environment: Environment, global: &Global, args: &ConfigArgs) -> Res
     Ok(0)
 }
 
-/// The route that `STELE_*` make, which is no key of the configuration and counts before all of them.
-fn environment_route(setup: &Setup, json: bool, style: Style) -> Result<()> {
-    let routes = setup.routes().unwrap_or_default();
-    let Some(route) = routes.iter().find(|route| route.name == "env") else { return Ok(()) };
+/// A route as a setting: what would be asked, and what made it.
+fn shown(setup: &Setup, route: &Route) -> Setting {
     let value = format!("{} at {} over {}", route.model, route.base_url, route.wire);
-    let source = "STELE_MODEL, STELE_BASE_URL, STELE_WIRE";
-    output::print(&if json {
-        let about = "one route alone, from the environment";
-        json::line(&Row { key: "routes.env", value: Some(&value), source: source.to_owned(), about, set: Vec::new() })
-    } else {
-        format!("routes.env = {}  {}", one_line(&value), style.dim(source))
-    })
+    let about = "a route: --model takes it by its name".to_owned();
+    let set = vec![Contribution { source: setup.config.source_of_route(route), value: value.clone() }];
+    Setting { key: format!("routes.{}", route.name), value: Some(value), about, set }
 }
 
-fn row(setting: &Setting) -> Row<'_> {
+fn row<'a>(setting: &'a Setting, asked: Option<&'a Setting>) -> Row<'a> {
     let set = setting.set.iter().map(|set| SetBy { source: set.source.to_string(), value: &set.value });
     Row {
         key: &setting.key,
@@ -77,16 +85,18 @@ fn row(setting: &Setting) -> Row<'_> {
         source: setting.source().to_string(),
         about: &setting.about,
         set: set.collect(),
+        asked: asked.map(|route| route.key.as_str()),
     }
 }
 
-fn text(setting: &Setting, style: Style) -> String {
+fn text(setting: &Setting, asked: Option<&Setting>, style: Style) -> String {
     let value = setting.value.as_deref().map_or_else(|| "(not set)".to_owned(), one_line);
-    format!("{} = {value}  {}", setting.key, style.dim(&one_line(&setting.source().to_string())))
+    let asked = asked.map(|route| format!("; {} is asked", one_line(&route.key))).unwrap_or_default();
+    format!("{} = {value}{asked}  {}", setting.key, style.dim(&one_line(&setting.source().to_string())))
 }
 
-fn explained(setting: &Setting, style: Style) -> String {
-    let mut lines = vec![style.bold(&setting.key), format!("  {}", setting.about)];
+fn explained(setting: &Setting, asked: Option<&Setting>, style: Style) -> String {
+    let mut lines = vec![style.bold(&one_line(&setting.key)), format!("  {}", setting.about)];
     match &setting.value {
         Some(value) => lines.push(format!("  = {}", one_line(value))),
         None => lines.push("  (not set)".to_owned()),
@@ -98,5 +108,13 @@ fn explained(setting: &Setting, style: Style) -> String {
             .rev()
             .map(|set| format!("  {}: {}", one_line(&set.source.to_string()), one_line(&set.value))),
     );
+    if let Some((route, value)) = asked.and_then(|route| Some((route, route.value.as_deref()?))) {
+        let source = one_line(&route.source().to_string());
+        lines.push(format!(
+            "  asked is {}, route {} ({source})",
+            one_line(value),
+            one_line(&route.key["routes.".len()..])
+        ));
+    }
     lines.join("\n")
 }

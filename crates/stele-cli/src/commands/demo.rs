@@ -1,8 +1,10 @@
-//! `stele demo`: the ordinary run against a scripted model on a local port, in a small project of its own. Its logs lie
-//! beside the project, so that nothing of it comes among a person's own sessions, and all of it goes in the end.
+//! `stele demo`: the ordinary run against a scripted model on a local port, in a small project of its own, which goes in
+//! the end. Its session stays among all others, so that it can be looked at and verified; no configuration but the
+//! machine's policy has a say in it, and what is learned of its endpoint is forgotten.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -25,8 +27,10 @@ use crate::prompt::Prompts;
 use crate::render::inert::inert;
 use crate::render::style::Style;
 use crate::render::{card, diff};
+use crate::runtime::runtime;
 use crate::sessions::{Wanted, Which, shell_word};
 use crate::setup::{Environment, Setup};
+use crate::signals::Signals;
 
 /// The project, file by file.
 const PROJECT: [(&str, &str); 3] = [
@@ -41,7 +45,10 @@ const PROMPT: &str = "The test of this project fails. Find out why, fix it, and 
 const FIRST: Duration = Duration::from_millis(150);
 const BETWEEN: Duration = Duration::from_millis(12);
 
-/// Makes a place for it, runs it there, and leaves nothing that was not asked for.
+/// What its model is called. A session of it cannot go on, since the model ends with the demonstration.
+pub const MODEL: &str = "stele-demo";
+
+/// Makes a place for it, runs it there, and leaves its session.
 pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Result<u8> {
     if global.cwd.is_some() {
         let message = "the demonstration makes a folder of its own, so -C means nothing to it; set TMPDIR to say where";
@@ -51,15 +58,19 @@ pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Resul
         CommandError::usage("demo.folder", format!("cannot make a folder for the demonstration: {error}; set TMPDIR"))
     })?;
     let flags = SessionArgs { allow: vec!["bash(sh test.sh)".to_owned()], ..SessionArgs::default() };
+    let data = crate::setup::data(&environment);
     let environment = environment.with("STELE_HOME", &scratch.home());
     let global = Global { cwd: Some(scratch.project()), ..global.clone() };
-    let exit = show(&Setup::new(environment, &global, &flags)?, args, &scratch)?;
+    let mut setup = Setup::new(environment, &global, &flags)?;
+    // Where nothing says where sessions are kept, this one is not.
+    let kept = data.map(|data| setup.config.data = data).is_some();
+    let exit = show(&setup, args, &scratch, kept)?;
     scratch.end(args.keep)?;
     Ok(exit)
 }
 
 /// Runs it, then shows what came of it.
-fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch) -> Result<u8> {
+fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch, kept: bool) -> Result<u8> {
     let pace = if std::io::stdout().is_terminal() {
         Pace { first: FIRST, between: BETWEEN, ..Pace::default() }
     } else {
@@ -69,7 +80,7 @@ fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch) -> Result<u8> {
         CommandError::usage("demo.server", format!("cannot listen on a port of 127.0.0.1: {error}"))
     })?;
     let routes = vec![route(&server)];
-    let runtime = run::runtime()?;
+    let runtime = runtime()?;
     let style = setup.look.stdout();
     let exit = runtime.block_on(async {
         let tools = setup.tools(None);
@@ -84,24 +95,27 @@ fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch) -> Result<u8> {
             schema: None,
             warn_above: setup.config.warn_above,
             skipped: setup.config.skipped.clone(),
+            jobs: Arc::clone(&setup.jobs),
         };
         let view = run::view(setup, &args.output, tools, false);
-        let mut front = Front { view, person: Person::nobody(), signals: run::signals()? };
+        let mut front = Front { view, person: Person::nobody(), signals: Signals::new()? };
         if let (Some(text), false) = (front.view.text(), args.output.quiet) {
             let end = if args.keep { "" } else { " (removed at the end, unless --keep is given)" };
             let folder = setup.folder.display();
             text.warn(&format!("{} {folder}{}\n{} {PROMPT}\n", style.dim("folder"), style.dim(end), style.bold(">")));
         }
         let mut outcome = run::execute(&agent, plan, &mut front).await;
-        // The model goes away with this process, so that nobody is told to go on with this session; nor is one named
-        // that goes away as well.
-        let session = if args.output.json && args.keep { None } else { outcome.result.session.take() };
+        outcome.goes_on = false;
+        let session = outcome.result.session.clone();
+        if !kept {
+            (outcome.result.session, outcome.result.head) = (None, None);
+        }
         let exit = run::finish(setup, &args.output, &mut front.view, outcome)?;
         if let (false, Some(session)) = (args.output.quiet || args.output.json, session) {
             let session = agent.store().resolve(&session)?;
             let mut lines = report(agent.store(), &session, &setup.folder, style)?;
             heading(&mut lines, "What to type next", style);
-            lines.extend(advice(&session, args.keep.then_some(scratch), style));
+            lines.extend(advice(kept.then_some(&session), args.keep.then_some(scratch), style));
             output::print(&lines.join("\n"))?;
         }
         Ok(exit)
@@ -110,7 +124,7 @@ fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch) -> Result<u8> {
     exit
 }
 
-/// A folder with a fresh copy of the project, and with the logs. It goes with this value.
+/// A folder with a fresh copy of the project, and a home without any configuration. It goes with this value.
 struct Scratch {
     folder: TempDir,
 }
@@ -150,7 +164,7 @@ impl Scratch {
 }
 
 fn route(server: &Server) -> Route {
-    Route::new("demo", Wire::AnthropicMessages, &server.base_url(Wire::AnthropicMessages), "scripted")
+    Route::new("demo", Wire::AnthropicMessages, &server.base_url(Wire::AnthropicMessages), MODEL)
 }
 
 /// What the scripted model says.
@@ -217,21 +231,26 @@ fn report(store: &Store, session: &SessionId, folder: &Path, style: Style) -> Re
     Ok(lines)
 }
 
-/// Commands for whoever liked it; those about its own session where that was kept.
-fn advice(session: &SessionId, kept: Option<&Scratch>, style: Style) -> Vec<String> {
+/// Commands for whoever liked it: about its session and its project where these stay.
+fn advice(session: Option<&SessionId>, project: Option<&Scratch>, style: Style) -> Vec<String> {
     let mut commands = Vec::new();
-    if let Some(scratch) = kept {
+    if let Some(session) = session {
         let short = &session.as_str()[..18];
+        commands.extend([
+            (format!("stele verify {short}"), "every request, byte for byte"),
+            (format!("stele sessions show {short}"), "all of it again, from the log"),
+            (format!("stele cache report {short}"), "what the prompt cache did"),
+            (format!("stele sessions rm {short}"), "remove it; nothing else does"),
+        ]);
+    }
+    if let Some(scratch) = project {
         let word = |path: &Path| shell_word(&path.display().to_string());
         commands.extend([
-            (format!("export STELE_HOME={}", word(&scratch.home())), "its logs"),
-            (format!("stele sessions show {short}"), "all of it again, from the log"),
-            (format!("stele verify {short}"), "every request, byte for byte"),
             (format!("cd {}", word(&scratch.project())), "the project"),
-            (format!("rm -r {}", word(scratch.folder.path())), "remove all of it; nothing else does"),
+            (format!("rm -r {}", word(scratch.folder.path())), "remove it; nothing else does"),
         ]);
     } else {
-        commands.push(("stele demo --keep".to_owned(), "the same; its project and logs stay"));
+        commands.push(("stele demo --keep".to_owned(), "the same; its project stays"));
     }
     commands.push(("stele doctor".to_owned(), "what a real model needs here"));
     commands.iter().map(|(command, what)| format!("  {command:<41} {}", style.dim(what))).collect()

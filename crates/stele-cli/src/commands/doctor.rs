@@ -11,12 +11,13 @@ use stele_provider::{KeySource, Route, Status};
 use stele_store::Store;
 
 use crate::args::{Global, ListArgs};
-use crate::commands::{probe, run};
+use crate::commands::probe;
 use crate::error::{CommandError, Result};
 use crate::output;
 use crate::render::inert::one_line;
 use crate::render::json;
 use crate::render::money::plural;
+use crate::runtime::runtime;
 use crate::setup::{Environment, Setup};
 
 /// Longest wait for a server of this machine.
@@ -103,7 +104,7 @@ fn examine(setup: &Setup, wrong: Option<CommandError>, findings: &mut Vec<Findin
     logs(&setup.config.data, findings);
     let routes = routes(setup, findings);
     evidence(setup, routes.first(), findings);
-    let runtime = run::runtime()?;
+    let runtime = runtime()?;
     for found in runtime.block_on(stele_provider::probe_local()) {
         let models = if found.models.is_empty() { "no model".to_owned() } else { found.models.join(", ") };
         add(findings, "local server", Health::Good, format!("{} at {}: {models}", found.name, found.base_url));
@@ -206,6 +207,9 @@ fn routes(setup: &Setup, findings: &mut Vec<Finding>) -> Vec<Route> {
             return Vec::new();
         }
     };
+    for remark in routes.iter().flat_map(|route| [route.ignored(), route.missing_price()]).flatten() {
+        add(findings, "route", Health::Note, remark);
+    }
     for route in &routes {
         let place = format!("{}: {} at {}", route.name, route.model, route.base_url);
         if let Some(Err(problem)) = loopback(&route.base_url).map(|place| connects(&place)) {

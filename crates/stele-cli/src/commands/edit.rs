@@ -5,11 +5,12 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use serde::Serialize;
-use stele_core::{Hash, ToolError};
+use stele_core::{Hash, ToolError, name_on_a_line};
 use stele_edit::limits::MAX_INPUT;
 use stele_edit::{Healed, Refusal, unified_diff};
 use stele_tools::InPlace;
 use stele_tools::change::{self, Becomes, Change, Wanted};
+use stele_tools::claim::{self, Claim, Was};
 use stele_tools::tree;
 
 use crate::args::{EditArgs, EditOutput, Global, PatchArgs};
@@ -76,8 +77,11 @@ pub fn edit(environment: &Environment, global: &Global, args: &EditArgs) -> Resu
         return Err(CommandError::usage("usage.path", "the path is not UTF-8, which the forms of an edit cannot name"));
     };
     let input = input()?;
-    let _held = signals::hold()?;
-    let outcome = input.and_then(|input| edit_one(&folder, asked, &input, &Writing::of(environment, &args.output)));
+    signals::hold()?;
+    let outcome = input.and_then(|input| {
+        let writing = Writing::of(environment, &args.output);
+        claim::in_turn(|claim| edit_one(&folder, asked, &input, &writing, claim))
+    });
     finish(outcome, &args.output, look)
 }
 
@@ -85,8 +89,11 @@ pub fn edit(environment: &Environment, global: &Global, args: &EditArgs) -> Resu
 pub fn patch(environment: &Environment, global: &Global, args: &PatchArgs) -> Result<u8> {
     let (folder, look) = (setup::folder(global)?, environment.look(global.color));
     let input = input()?;
-    let _held = signals::hold()?;
-    let outcome = input.and_then(|input| patch_many(&folder, &input, &Writing::of(environment, &args.output)));
+    signals::hold()?;
+    let outcome = input.and_then(|input| {
+        let writing = Writing::of(environment, &args.output);
+        claim::in_turn(|claim| patch_many(&folder, &input, &writing, claim))
+    });
     finish(outcome, &args.output, look)
 }
 
@@ -121,7 +128,7 @@ fn input() -> Result<Result<String, Refused>> {
     }))
 }
 
-fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing) -> Result<Report, Refused> {
+fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing, claim: &mut Claim) -> Result<Report, Refused> {
     let located = change::locate(folder, asked)?;
     let named = located.instead.as_deref().unwrap_or(asked);
     let before = located.bytes.as_deref();
@@ -131,21 +138,24 @@ fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing) -> Resul
         notes.push(format!("opened {named}, the only name that looks like the one asked for"));
     }
     if !writing.dry_run {
-        let becomes = Becomes::Content(Wanted { bytes: &applied.bytes, mode: None });
-        notes.extend(change::apply(&[Change { shown: named, path: located.path, becomes }], &writing.in_place)?);
+        let becomes = Becomes::Content(Wanted { bytes: &applied.bytes, mode: None, linked: None });
+        let change = Change { shown: named, path: located.path, was: Was::of(before), becomes };
+        notes.extend(change::apply(&[change], &writing.in_place, claim)?);
+        notes.extend(claim.note().map(str::to_owned));
     }
     let file = file_report(named, None, before, Some(&applied.bytes));
     Ok(report(vec![(file, None)], &applied.healed, &notes, writing.dry_run))
 }
 
-fn patch_many(folder: &Path, input: &str, writing: &Writing) -> Result<Report, Refused> {
+fn patch_many(folder: &Path, input: &str, writing: &Writing, claim: &mut Claim) -> Result<Report, Refused> {
     let planned = tree::plan(folder, &stele_edit::Options::default(), input)?;
     // Also what is only shown has to be possible.
     let changes = planned.changes()?;
     let plan = &planned.plan;
     let mut notes: Vec<String> = plan.iter().flat_map(|change| change.notes.iter().cloned()).collect();
     if !writing.dry_run {
-        notes.extend(change::apply(&changes, &writing.in_place)?);
+        notes.extend(change::apply(&changes, &writing.in_place, claim)?);
+        notes.extend(claim.note().map(str::to_owned));
     }
     let mut healed: Vec<Healed> = plan.iter().flat_map(|change| change.healed.iter().copied()).collect();
     healed.sort_unstable();
@@ -158,7 +168,7 @@ fn patch_many(folder: &Path, input: &str, writing: &Writing) -> Result<Report, R
 }
 
 fn file_report(path: &str, moved_from: Option<&str>, before: Option<&[u8]>, after: Option<&[u8]>) -> FileReport {
-    let diff = unified_diff(path, before.unwrap_or_default(), after.unwrap_or_default());
+    let diff = unified_diff(&name_on_a_line(path), before.unwrap_or_default(), after.unwrap_or_default());
     FileReport {
         path: path.to_owned(),
         moved_from: moved_from.map(str::to_owned),
@@ -174,12 +184,12 @@ fn report(files: Vec<(FileReport, Option<u32>)>, healed: &[Healed], notes: &[Str
     let mut message = String::new();
     for (file, mode) in &files {
         let what = match (&file.moved_from, file.before, file.after) {
-            (Some(from), ..) => format!("moved {from} to"),
+            (Some(from), ..) => format!("moved {} to", name_on_a_line(from)),
             (None, None, _) => "created".to_owned(),
             (None, Some(_), None) => "deleted".to_owned(),
             (None, Some(_), Some(_)) => "edited".to_owned(),
         };
-        let _ = write!(message, "{what} {}: +{} -{}", file.path, file.added, file.removed);
+        let _ = write!(message, "{what} {}: +{} -{}", name_on_a_line(&file.path), file.added, file.removed);
         if let Some(mode) = mode {
             let _ = write!(message, ", mode {:04o}", mode & 0o777);
         }

@@ -10,22 +10,26 @@ use stele_core::{By, Config, EpochReason, Mode, Reuse, Source};
 use stele_store::Filter;
 
 use crate::args::{LimitArgs, SessionArgs};
+use crate::background::Background;
 use crate::command;
 use crate::commands::undo::{self, Way};
 use crate::commands::{cache, run};
 use crate::cut::{self, Settled};
-use crate::drive::{Confirmed, Conversation, Ending, Front};
+use crate::drive::{Confirmed, Conversation, Ending, Front, Heard};
 use crate::error::{CommandError, Kind, Result};
 use crate::feed::records;
 use crate::output::View;
-use crate::person::{Line as Typed, Person, PersonEvent, Typing};
+use crate::past;
+use crate::person::{Line as Typed, Person, Typing};
 use crate::prompt;
 use crate::render::inert::{inert, one_line, shorten};
 use crate::render::money::plural;
 use crate::render::text::Choice;
 use crate::render::{WIDTH, spent, time, timeline};
+use crate::runtime::runtime;
 use crate::sessions::{self, Asker, Move, Wanted, Which, shell_word};
 use crate::setup::{self, Setup};
+use crate::signals::Signals;
 use crate::tally::Tally;
 
 /// Characters of what a session began with, and of its last answer.
@@ -39,7 +43,7 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
     let first =
         first.map(|text| prompt::check(std::os::unix::ffi::OsStrExt::as_bytes(text), "the prompt")).transpose()?;
     let routes = setup.routes()?;
-    let runtime = run::runtime()?;
+    let runtime = runtime()?;
     let exit = runtime.block_on(async {
         let routes = run::with_local(setup, routes).await?;
         let (ask, questions) = run::asker();
@@ -50,15 +54,16 @@ pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<
         if which == Which::New || args.model.is_some() {
             setup.has_key(setup::choose(agent.routes(), args.model.as_deref())?.0)?;
         }
-        let mut person = Person::present(questions, Typing::Steers, !setup.look.dumb);
+        let mut person = Person::present(questions, Typing::Steers, !setup.look.dumb)
+            .remembering(past::earlier(agent.store().clone(), &setup.folder));
         person.listen();
-        let choice = Choice { quiet: false, hold_answer: false, progress: false };
+        let choice = Choice::default();
         let text = run::text_view(setup, choice, tools);
         let mut line = Line {
             setup,
             conversation: open(&agent, &which, setup, &wanted)?,
             tally: Tally::default(),
-            front: Front { view: View::Text(Box::new(text)), person, signals: run::signals()? },
+            front: Front { view: View::Text(Box::new(text)), person, signals: Signals::new()? },
             limits: args.limits.clone(),
             agent,
         };
@@ -109,6 +114,8 @@ impl Line<'_> {
         let mode = state.mode();
         let turns = plural(state.counters().turns, "turn");
         self.tally = Tally::beginning_at(state);
+        let session = self.conversation.driver.session().clone();
+        self.front.person.background = Some(Background::of(&self.setup.jobs, session));
         if let (false, Some(view)) = (*which == Which::New, self.front.view.text()) {
             view.folder = Path::new(&folder).to_owned();
             view.seed(self.agent.store(), self.conversation.driver.session(), state, self.conversation.from);
@@ -125,6 +132,7 @@ impl Line<'_> {
             );
             view.warn(&line);
         }
+        undo::tell_finished(&mut self.conversation.driver, &mut self.front.view);
         if *which != Which::New {
             self.recall();
         }
@@ -198,11 +206,14 @@ impl Line<'_> {
                     if let Some(view) = self.front.view.text().filter(|_| !shown) {
                         let prompt = view.screen.style.cyan("> ");
                         view.screen.prompt(&prompt);
+                        // What was typed while the agent worked, and not sent, stands behind it.
+                        view.screen.typed(self.front.person.draft());
                     }
                     shown = true;
-                    let line = tokio::select! {
-                        biased;
-                        _ = self.front.signals.next() => {
+                    let line = match self.front.line().await {
+                        Heard::Line(line) => line,
+                        Heard::Gone => continue,
+                        Heard::Signal => {
                             // A line that stands there is thrown away first.
                             if self.front.person.forget() && !self.front.signals.told_to_end() {
                                 self.leave();
@@ -212,19 +223,9 @@ impl Line<'_> {
                             let exit = self.leave();
                             return Ok(if self.front.signals.told_to_end() { 130 } else { exit });
                         }
-                        event = self.front.person.event() => match event {
-                            PersonEvent::Line(line) => line,
-                            PersonEvent::Echo(text) => {
-                                self.front.view.echo(&text);
-                                continue;
-                            }
-                            PersonEvent::Gone => continue,
-                            // Between two turns no tool runs that could ask.
-                            PersonEvent::Asked(_) => continue,
-                        },
                     };
                     if let Some(view) = self.front.view.text() {
-                        view.screen.answered();
+                        view.screen.leave_line();
                     }
                     self.hear(&line).await?
                 }
@@ -240,7 +241,6 @@ impl Line<'_> {
     async fn hear(&mut self, line: &Typed) -> Result<Next> {
         let trimmed = line.text.trim();
         match trimmed {
-            "" if line.keys => self.say("  (nothing was sent: arrows and the like do nothing here)"),
             "" => {}
             _ if !line.pasted && command::named(trimmed).is_some() => return Ok(self.carry_out(trimmed).await),
             "exit" | "quit" if !line.pasted => self.say("  (nothing was sent; /quit, or Ctrl-D, leaves)"),
@@ -287,7 +287,7 @@ impl Line<'_> {
     /// Ends the prompt's line, so that the shell's prompt has one of its own.
     fn leave(&mut self) -> u8 {
         if let Some(view) = self.front.view.text() {
-            view.screen.leave_prompt();
+            view.screen.leave_line();
         }
         0
     }
@@ -329,6 +329,11 @@ impl Line<'_> {
             ("changes", _) => {
                 let lines = undo::changes(self.conversation.driver.state(), self.setup.look.stderr()).join("\n");
                 self.say(&lines);
+            }
+            ("jobs", argument) => {
+                if let Some(said) = self.front.person.jobs(argument) {
+                    self.say(&said);
+                }
             }
             ("resume", argument) => self.resume(argument).await?,
             (unknown, _) => self.say(&one_line(&command::unknown(unknown))),

@@ -8,14 +8,15 @@ use stele_provider::trial::{self, Trial, TrialEnd, TrialOutcome, TrialPlan, Tria
 use stele_provider::{Capability, Endpoint, Evidence, How, Ledger, LedgerError, LedgerFile, Route, Standing, Status};
 
 use crate::args::ProbeArgs;
-use crate::commands::run;
 use crate::error::{CommandError, Result};
 use crate::output;
 use crate::render::inert::{one_line, shorten};
 use crate::render::json;
 use crate::render::money::{cost, count, known, plural};
 use crate::render::style::Style;
+use crate::runtime::runtime;
 use crate::setup::{self, Setup};
+use crate::signals::Signals;
 
 /// Widest evidence in the table.
 const SAYS: usize = 72;
@@ -99,7 +100,7 @@ pub fn main(setup: &Setup, args: &ProbeArgs) -> Result<u8> {
     }
     let before = read(&file, setup);
     let client = setup.client()?;
-    let runtime = run::runtime()?;
+    let runtime = runtime()?;
     let nonce = stele_agent::new_session_id(setup::now());
     let style = setup.look.stdout();
     // What cannot be shown is learnt all the same; the fault is told at the end.
@@ -116,7 +117,7 @@ pub fn main(setup: &Setup, args: &ProbeArgs) -> Result<u8> {
         }
     };
     let trial = runtime.block_on(async {
-        let mut signals = run::signals()?;
+        let mut signals = Signals::new()?;
         let stop = async {
             signals.next().await;
         };

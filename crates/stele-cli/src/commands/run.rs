@@ -7,9 +7,11 @@ use std::sync::Arc;
 use stele_agent::{Agent, Approvals, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
 use stele_core::{By, CallStage, EndReason, Mode, Source, Tool};
+use stele_tools::Jobs;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::args::{Global, LimitArgs, OutputArgs, RunArgs};
+use crate::commands::undo;
 use crate::config::WarnAbove;
 use crate::cut::{self, Settled};
 use crate::drive::{self, Conversation, Ending, Front};
@@ -19,8 +21,9 @@ use crate::person::{Pending, Person, Question, Typing};
 use crate::piped;
 use crate::prompt::{self, Prompts};
 use crate::render::json::{HeadJson, LimitJson, RunResult, Status};
-use crate::render::summary;
+use crate::render::summary::{self, GoesOn};
 use crate::render::text::{Choice, TextView};
+use crate::runtime::runtime;
 use crate::schema::Schema;
 use crate::sessions::{self, Asker, Wanted, Which};
 use crate::setup::{self, Environment, Setup};
@@ -41,6 +44,8 @@ pub struct Plan {
     pub warn_above: WarnAbove,
     /// What was not loaded for lack of trust.
     pub skipped: Vec<String>,
+    /// What runs in the background of this process.
+    pub jobs: Arc<Jobs>,
 }
 
 /// How it went.
@@ -48,6 +53,8 @@ pub struct Outcome {
     pub result: RunResult,
     pub tally: Tally,
     pub exit: u8,
+    /// False where the model goes away with this process.
+    pub goes_on: bool,
     /// What kept it from ending by itself.
     pub error: Option<CommandError>,
 }
@@ -84,8 +91,11 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
         let tools = setup.tools(ask);
         let agent = setup.agent(routes, approvals, tools.clone())?;
         let which = Which::from_flags(&args.session, agent.store(), &setup.folder, Asker::Run)?;
+        let mut skipped = setup.config.skipped.clone();
         if which == Which::New || args.session.model.is_some() {
-            setup.has_key(setup::choose(agent.routes(), args.session.model.as_deref())?.0)?;
+            let route = setup::choose(agent.routes(), args.session.model.as_deref())?.0;
+            setup.has_key(route)?;
+            skipped.extend(route.ignored());
         }
         let plan = Plan {
             which,
@@ -96,29 +106,17 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
             limits: limits(&args.session.limits, setup.config.turn_limits),
             schema,
             warn_above: setup.config.warn_above,
-            skipped: setup.config.skipped.clone(),
+            skipped,
+            jobs: Arc::clone(&setup.jobs),
         };
         let view = view(&setup, &args.output, tools, plan.schema.is_some());
-        let mut front = Front { view, person, signals: signals()? };
+        let mut front = Front { view, person, signals: Signals::new()? };
         let outcome = execute(&agent, plan, &mut front).await;
         finish(&setup, &args.output, &mut front.view, outcome)
     });
     // Nothing that is left over is waited for.
     runtime.shutdown_background();
     exit
-}
-
-/// The one runtime of a process.
-pub fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| CommandError::usage("system.runtime", format!("cannot start: {error}")))
-}
-
-/// The signals of a process.
-pub fn signals() -> Result<Signals> {
-    Signals::new().map_err(|error| CommandError::usage("system.signals", format!("cannot listen to signals: {error}")))
 }
 
 /// Somebody, when standard input and standard error are a terminal and nothing has to be parsed.
@@ -170,7 +168,7 @@ pub fn view(setup: &Setup, output: &OutputArgs, tools: Vec<Arc<dyn Tool>>, hold_
     if output.json {
         return View::Json(JsonView::new(Box::new(io::stdout()), output.deltas));
     }
-    let choice = Choice { quiet: output.quiet, hold_answer, progress: true };
+    let choice = Choice { quiet: output.quiet, hold_answer, progress: true, ..Choice::default() };
     View::Text(Box::new(text_view(setup, choice, tools)))
 }
 
@@ -205,9 +203,10 @@ pub async fn execute(agent: &Arc<Agent>, mut plan: Plan, front: &mut Front) -> O
         schema_faults: None,
     };
     seed(&conversation, agent, front);
+    undo::tell_finished(&mut conversation.driver, &mut front.view);
     let error = run.prompts(&mut conversation, &mut plan, front).await.err();
     let error = error.map(|error| if run.tally.attempts > 0 { error.after_work() } else { error });
-    let outcome = run.outcome(agent, &conversation, plan.skipped, error);
+    let outcome = run.outcome(agent, &conversation, plan, error);
     conversation.driver.leave();
     outcome
 }
@@ -215,7 +214,7 @@ pub async fn execute(agent: &Arc<Agent>, mut plan: Plan, front: &mut Front) -> O
 fn failed_to_start(error: CommandError, skipped: Vec<String>) -> Outcome {
     let mut result = nothing_ran(&error);
     result.skipped = skipped;
-    Outcome { result, tally: Tally::default(), exit: error.kind.exit(), error: Some(error) }
+    Outcome { result, tally: Tally::default(), exit: error.kind.exit(), goes_on: true, error: Some(error) }
 }
 
 /// Calls that are open in the log are known to the view, and a question that was left is asked again.
@@ -320,7 +319,7 @@ impl Run {
         self,
         agent: &Arc<Agent>,
         conversation: &Conversation,
-        skipped: Vec<String>,
+        plan: Plan,
         error: Option<CommandError>,
     ) -> Outcome {
         let driver = &conversation.driver;
@@ -339,6 +338,7 @@ impl Run {
         let stored = driver.is_stored();
         let head = agent.store().session(driver.session()).ok().filter(|_| stored).map(|row| row.head);
         let text = if self.tally.end.is_some() { self.tally.text.clone() } else { driver.state().last_text() };
+        let jobs = driver.state().open_jobs().map(|job| format!("{}: {}", job.job, job.title));
         let result = RunResult {
             status,
             stop: end.as_ref().map(|end| stop(end).to_owned()),
@@ -346,6 +346,7 @@ impl Run {
             structured: self.structured,
             error: told,
             usage: *self.tally.account.usage(),
+            coverage: self.tally.account.coverage(),
             cost: self.tally.account.cost(),
             hit_rate: self.tally.hit_rate(),
             local_reuse: self.tally.local_reuse,
@@ -356,11 +357,11 @@ impl Run {
             attempts: self.tally.attempts,
             changed_files: self.tally.files.values().cloned().collect(),
             refused: self.tally.refused.clone(),
-            skipped,
+            skipped: plan.skipped,
             limit: end.as_ref().and_then(limit),
-            jobs: driver.state().open_jobs().map(|job| format!("{}: {}", job.job, job.title)).collect(),
+            jobs: jobs.chain(plan.jobs.left_running(driver.session())).collect(),
         };
-        Outcome { result, tally: self.tally, exit, error }
+        Outcome { result, tally: self.tally, exit, goes_on: true, error }
     }
 }
 
@@ -406,6 +407,7 @@ pub fn nothing_ran(error: &CommandError) -> RunResult {
         structured: None,
         error: Some(error.json()),
         usage: stele_core::Usage::default(),
+        coverage: stele_core::Coverage::default(),
         cost: Some(stele_core::Micros(0)),
         hit_rate: None,
         local_reuse: stele_core::Reuse::default(),
@@ -458,8 +460,13 @@ fn close(text: &mut TextView, outcome: &Outcome) {
         }
         return;
     }
-    let elsewhere = std::env::current_dir().and_then(|here| here.canonicalize()).is_ok_and(|here| here != text.folder);
-    let lines = summary::lines(&outcome.tally, &outcome.result, &text.folder, elsewhere, text.screen.style);
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let goes_on = match here {
+        _ if !outcome.goes_on => GoesOn::Never,
+        Ok(here) if here != text.folder => GoesOn::Elsewhere,
+        _ => GoesOn::Here,
+    };
+    let lines = summary::lines(&outcome.tally, &outcome.result, &text.folder, goes_on, text.screen.style);
     text.warn(&format!("\n{}", lines.join("\n")));
 }
 

@@ -15,6 +15,7 @@ use crate::error::{CommandError, Result};
 use crate::feed::{Seen, records};
 use crate::given;
 use crate::output::{self, JsonView, View};
+use crate::render::card::Depth;
 use crate::render::inert::{inert, one_line, shorten};
 use crate::render::json;
 use crate::render::money::{cost, plural};
@@ -47,7 +48,9 @@ struct Row<'a> {
 pub fn main(setup: &Setup, args: SessionsArgs) -> Result<u8> {
     match args.command.unwrap_or(SessionsCommand::List(args.list)) {
         SessionsCommand::List(which) => list(setup, which),
-        SessionsCommand::Show { id, timeline, json } => show(setup, id.as_deref(), timeline, json),
+        SessionsCommand::Show { id, timeline, full, json } => {
+            show(setup, id.as_deref(), timeline, if full { Depth::Full } else { Depth::Brief }, json)
+        }
         SessionsCommand::Search { query, limit, json } => search(setup, &query.join(" "), limit, json),
         SessionsCommand::Export { id, output } => export(setup, &id, output.as_deref()),
         SessionsCommand::Import { file, json } => import(setup, &file, json),
@@ -116,7 +119,7 @@ fn text_row(row: &SessionRow, style: Style) -> String {
     )
 }
 
-fn show(setup: &Setup, id: Option<&str>, as_timeline: bool, json: bool) -> Result<u8> {
+fn show(setup: &Setup, id: Option<&str>, as_timeline: bool, depth: Depth, json: bool) -> Result<u8> {
     let store = setup.logs()?;
     let id = named_or_latest(&store, id, &setup.folder, Asker::Look("sessions show"))?;
     let row = store.session(&id)?;
@@ -138,7 +141,7 @@ fn show(setup: &Setup, id: Option<&str>, as_timeline: bool, json: bool) -> Resul
     // Everything is one transcript here, on standard output.
     let mut screen = Screen::new(Box::new(io::stdout()), Box::new(io::stdout()), style, terminals);
     screen.note(&text_row(&row, style));
-    let choice = Choice { quiet: false, hold_answer: false, progress: false };
+    let choice = Choice { depth, ..Choice::default() };
     let mut view =
         View::Text(Box::new(TextView::new(screen, choice, setup.tools(None), Path::new(&row.cwd).to_owned())));
     for logged in records(&store, &id)? {

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use stele_agent::{Approvals, ChangedSince, Driver, OpenPolicy, Restored};
-use stele_core::{By, FileChange, FileLeft, LeftWhy, SessionId, State, TurnChanges};
+use stele_core::{By, FileChange, FileLeft, LeftWhy, Restoring, SessionId, State, TurnChanges};
 use stele_store::Store;
 
 use crate::args::UndoArgs;
-use crate::error::Result;
-use crate::output;
+use crate::error::{CommandError, Result};
+use crate::output::{self, View};
 use crate::render::WIDTH;
 use crate::render::card::relative;
 use crate::render::inert::{one_line, shorten};
@@ -64,7 +64,15 @@ impl Way {
             Self::Undo => driver.undo(by, changed_since),
             Self::Redo => driver.redo(by, changed_since),
         };
-        restored.map_err(|error| crate::error::CommandError::from(error).after_work())
+        restored.map_err(failed)
+    }
+
+    /// As the log has it.
+    fn restoring(self) -> Restoring {
+        match self {
+            Self::Undo => Restoring::Undo,
+            Self::Redo => Restoring::Redo,
+        }
     }
 
     /// What it would do.
@@ -74,6 +82,23 @@ impl Way {
             Self::Redo => stele_agent::preview_redo(state, store, changed_since)?,
         })
     }
+}
+
+fn failed(error: stele_agent::Error) -> CommandError {
+    CommandError::from(error).after_work()
+}
+
+/// Says what was cut off when a session was left, and finished when it was opened.
+pub fn tell_finished(driver: &mut Driver, view: &mut View) {
+    let (Some(finished), Some(text)) = (driver.finished(), view.text()) else { return };
+    let way = if finished.way == Restoring::Undo { Way::Undo } else { Way::Redo }.name();
+    text.warning(&match finished.outcome {
+        Ok(restored) => {
+            let (turn, files) = (restored.turn, plural(restored.files.len() as u64, "file"));
+            format!("the {way} of turn {turn} was cut off the last time; it is finished now: {files} restored")
+        }
+        Err(error) => format!("the {way} that was cut off the last time could not be finished: {error}"),
+    });
 }
 
 /// Takes a turn of a session back, does it again, or lists the turns.
@@ -88,10 +113,14 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     let changed_since = if args.overwrite { ChangedSince::Overwrite } else { ChangedSince::Leave };
     // No model is asked, so no route is needed.
     let agent = setup.agent(Vec::new(), Approvals::Nobody, setup.tools(None))?;
+    signals::hold()?;
     let mut driver = Driver::open(&agent, &id, OpenPolicy::Close)?;
     let folder = driver.state().session().map(|session| session.cwd.clone()).unwrap_or_default();
-    let _held = signals::hold()?;
-    let restored = way.carry_out(&mut driver, changed_since);
+    let restored = match driver.finished() {
+        // What is asked for was cut off the last time.
+        Some(finished) if finished.way == way.restoring() => finished.outcome.map_err(failed),
+        _ => way.carry_out(&mut driver, changed_since),
+    };
     if restored.as_ref().is_err_and(|error| args.json && error.code == "undo.nothing") {
         output::print(&json::line(&Report::of(&id, way, None)))?;
     }
@@ -104,6 +133,9 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
             let back = way.other().command(&id);
             lines.push("to replace what was changed since or would be lost as well:".to_owned());
             lines.push(format!("  {back} && {} --overwrite", way.command(&id)));
+        }
+        if !restored.replaced.is_empty() {
+            lines.push(format!("what was changed since is kept; to bring it back:\n  {}", way.other().command(&id)));
         }
         lines.join("\n")
     };
@@ -129,6 +161,9 @@ struct Report<'a> {
     title: Option<&'a str>,
     files: Vec<FileReport<'a>>,
     left: &'a [FileLeft],
+    /// Files in which the opposite brings back what somebody had changed since.
+    replaced: &'a [String],
+    notes: &'a [String],
     not_covered: &'a [String],
 }
 
@@ -147,6 +182,8 @@ impl<'a> Report<'a> {
             title: restored.map(|restored| restored.title.as_str()),
             files: restored.iter().flat_map(|restored| &restored.files).map(file_report).collect(),
             left: restored.map_or(&[], |restored| &restored.left),
+            replaced: restored.map_or(&[], |restored| &restored.replaced),
+            notes: restored.map_or(&[], |restored| &restored.notes),
             not_covered: restored.map_or(&[], |restored| &restored.not_covered),
         }
     }
@@ -168,6 +205,7 @@ pub fn lines(way: Way, restored: &Restored, folder: &Path, style: Style) -> Vec<
     let (head, tail) = (format!("{} turn {}: ", way.done(), restored.turn), format!(" · {files} restored"));
     let mut lines = vec![format!("{head}{}{tail}", title(&restored.title, head.len() + tail.chars().count()))];
     lines.extend(restored.files.iter().map(|change| file_line(change, folder, style)));
+    lines.extend(restored.notes.iter().map(|note| format!("  {} {}", style.yellow("!"), one_line(note))));
     lines.extend(left_lines(&restored.left, folder, style));
     lines.extend(restored.not_covered.iter().flat_map(|words| not_covered(words, style)));
     lines

@@ -161,7 +161,7 @@ impl Reader<'_> {
             RouteConfig::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| ConfigError::Value {
                 at: self.at(error.span().map_or(value.span().start, |span| span.start)),
                 key: format!("routes.{name}"),
-                problem: format!("is not right: {}", error.message()),
+                problem: problem(error.message()),
             })?;
         if let Some(price) = &route.price {
             let price_at = match value.get_ref() {
@@ -192,7 +192,7 @@ impl Reader<'_> {
         let price = Price::deserialize(ValueDeserializer::from(value.clone())).map_err(|error| ConfigError::Value {
             at: self.at(error.span().map_or(start, |span| span.start)),
             key: key.clone(),
-            problem: format!("is not right: {}", error.message()),
+            problem: problem(error.message()) + ", in millionths of a dollar for a million tokens",
         })?;
         self.whole(&price, key, start)?;
         Ok(price)
@@ -213,6 +213,23 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// What is wrong with a value, in the words of the file: the reader's own name the types of the program.
+fn problem(message: &str) -> String {
+    const TYPES: [(&str, &str); 5] = [
+        ("u64", "a whole number, not below zero"),
+        ("f64", "a number"),
+        ("a string", "a text"),
+        ("a boolean", "true or false"),
+        ("a map", "a table"),
+    ];
+    let taken = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    let Some((found, expected)) = taken.and_then(|taken| taken.split_once(", expected ")) else {
+        return format!("is not right: {message}");
+    };
+    let expected = TYPES.iter().find(|(name, _)| *name == expected).map_or(expected, |(_, words)| words);
+    format!("takes {expected}, found {found}")
 }
 
 fn line(at: &Source) -> usize {

@@ -100,7 +100,14 @@ const ROUTES: &[(&str, &str)] = &[
     ("parameters.max_output_tokens", "most tokens of one answer"),
     ("parameters.temperature", "sampling temperature"),
     ("parameters.top_p", "nucleus sampling"),
+    ("parameters.stop", "texts at which the model stops"),
     ("parameters.effort", "how hard the model should think, in the vendor's words"),
+    (
+        "parameters.tool_choice",
+        "whether the model calls tools: auto, none, required, or one of them: { tool = \"read\" }",
+    ),
+    ("parameters.tool_choice.tool", "the tool that each answer calls"),
+    ("parameters.verbosity", "how much the model says, in the vendor's words"),
     ("cache.marks", "whether the wire's cache marks are sent: auto, off"),
     ("images", "whether the model is sent images; else what is known of the model"),
     ("cache.ttl", "as `cache.ttl`, for this route: 5m, 1h"),
@@ -152,12 +159,6 @@ pub fn is_table(path: &[&str]) -> bool {
         let parts: Vec<&str> = key.name.split('.').collect();
         parts.len() > path.len() && covers(&parts, path)
     })
-}
-
-/// True when the path is a key or has keys below it.
-pub fn is_known(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('.').collect();
-    find(&parts).is_some() || is_table(&parts)
 }
 
 /// A limit that exists and cannot be set.

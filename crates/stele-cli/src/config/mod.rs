@@ -26,12 +26,14 @@ use std::time::Duration;
 use stele_core::limits::{self, Bound, TurnLimits};
 use stele_core::{CacheTtl, Mode, Price};
 use stele_guard::{Layer, List, Policy};
-use stele_provider::RouteConfig;
+use stele_provider::{KeySource, Route, RouteConfig};
+
+use crate::nearest;
 
 pub use cache::WarnAbove;
 pub use error::ConfigError;
 pub use inputs::{Flags, Inputs};
-pub use settings::{Setting, Source};
+pub use settings::{Contribution, Setting, Source};
 
 use layers::{Layers, Raw};
 
@@ -164,18 +166,51 @@ impl Config {
         &self.settings
     }
 
-    /// One key, or all keys below it: `stele config --explain KEY`.
+    /// One key, or all keys and routes below it: `stele config --explain KEY`. What could be set there and is not counts
+    /// as found.
     ///
     /// # Errors
-    /// `config.unknown_key` with the nearest known key.
-    pub fn explain(&self, key: &str) -> Result<Vec<&Setting>, ConfigError> {
+    /// `config.unknown_key` with the nearest known key, or the nearest of the `routes` that there are.
+    pub fn explain(&self, key: &str, routes: &[Setting]) -> Result<Vec<Setting>, ConfigError> {
         let below = format!("{key}.");
+        let found = self.settings.iter().chain(routes);
         let found: Vec<_> =
-            self.settings.iter().filter(|setting| setting.key == key || setting.key.starts_with(&below)).collect();
-        if found.is_empty() && !keys::is_known(key) {
-            return Err(ConfigError::UnknownKey { at: None, key: key.to_owned(), nearest: keys::nearest(key) });
+            found.filter(|setting| setting.key == key || setting.key.starts_with(&below)).cloned().collect();
+        if !found.is_empty() {
+            return Ok(found);
         }
-        Ok(found)
+        let unknown = |nearest: String| Err(ConfigError::UnknownKey { at: None, key: key.to_owned(), nearest });
+        let parts: Vec<&str> = key.split('.').collect();
+        if let ["routes", name, ..] = parts.as_slice()
+            && !self.routes.contains_key(*name)
+            && !routes.iter().any(|route| route.key == format!("routes.{name}"))
+        {
+            let there = routes.iter().map(|route| route.key.clone());
+            return unknown(
+                nearest::closest(&format!("routes.{name}"), there).unwrap_or_else(|| "routes.NAME.model".to_owned()),
+            );
+        }
+        let about = match keys::find(&parts) {
+            Some(known) => known.about,
+            None if keys::is_table(&parts) => "a table; nothing in it is set".to_owned(),
+            None => return unknown(keys::nearest(key)),
+        };
+        Ok(vec![Setting { key: key.to_owned(), value: None, about, set: Vec::new() }])
+    }
+
+    /// What a route was made from, when the configuration or the environment has it: the first key of its table, else
+    /// the variables.
+    pub fn source_of_route(&self, route: &Route) -> Source {
+        let below = format!("routes.{}.", route.name);
+        let written = self.settings.iter().find(|setting| setting.key.starts_with(&below) && !setting.set.is_empty());
+        match (written, &route.key) {
+            (Some(setting), _) => setting.source(),
+            (None, _) if route.name == "env" => {
+                Source::Environment("STELE_MODEL, STELE_BASE_URL, STELE_WIRE".to_owned())
+            }
+            (None, KeySource::Env(variable)) => Source::Environment(variable.clone()),
+            (None, KeySource::None) => Source::Default,
+        }
     }
 }
 

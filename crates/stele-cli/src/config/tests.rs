@@ -99,7 +99,7 @@ base_url = "http://127.0.0.1:1/v1"
 model = "n"
 key_env = "WORK_KEY"
 headers = { x-team = "tools" }
-parameters = { max_output_tokens = 16000, effort = "high" }
+parameters = { max_output_tokens = 16000, effort = "high", stop = ["END"], tool_choice = { tool = "read" }, verbosity = "low" }
 cache = { marks = "off" }
 images = true
 
@@ -163,11 +163,11 @@ fn later_layers_win_and_lists_add_up() {
     let expected = [("rule:flag:0", "bash(c)"), ("rule:user:0", "bash(a)"), ("rule:flag:1", "bash(b)")];
     assert_eq!(rules, expected.map(|(identity, text)| (identity.to_owned(), text.to_owned())));
 
-    let explained = config.explain("mode").unwrap();
+    let explained = config.explain("mode", &[]).unwrap();
     let sources: Vec<_> = explained[0].set.iter().map(|set| format!("{} {}", set.source, set.value)).collect();
     assert_eq!(sources, ["/c.toml:1 \"edit\"", "STELE_MODE \"full\"", "--mode \"ask\""]);
     assert_eq!(explained[0].value.as_deref(), Some("\"ask\""));
-    let allow = config.explain("permissions.allow").unwrap();
+    let allow = config.explain("permissions.allow", &[]).unwrap();
     assert_eq!(allow[0].value.as_deref(), Some(r#"["bash(a)", "bash(b)"]"#));
 }
 
@@ -197,17 +197,22 @@ fn an_unknown_key_names_the_nearest_one_and_its_line() {
         "config.unknown_key: /c.toml:2: `routes.work.base-url` is no setting; did you mean `routes.work.base_url`?",
     );
     refused(
+        &user("[routes.work]\nparameters = { tool_choice = { tol = \"x\" } }\n"),
+        "config.unknown_key: /c.toml:2: `routes.work.parameters.tool_choice.tol` is no setting; did you mean \
+         `routes.work.parameters.tool_choice.tool`?",
+    );
+    refused(
         &user("[routes.work]\nparameters = { efort = \"x\" }\n"),
         "config.unknown_key: /c.toml:2: `routes.work.parameters.efort` is no setting; did you mean \
          `routes.work.parameters.effort`?",
     );
     let config = Config::load(&user("")).unwrap();
     assert_eq!(
-        config.explain("limit.steps").unwrap_err().to_string(),
+        config.explain("limit.steps", &[]).unwrap_err().to_string(),
         "config.unknown_key: `limit.steps` is no setting; did you mean `limits.steps`?"
     );
-    assert!(config.explain("routes").unwrap().is_empty());
-    assert_eq!(config.explain("limits").unwrap().len(), 8);
+    assert_eq!(config.explain("routes", &[]).unwrap()[0].value, None);
+    assert_eq!(config.explain("limits", &[]).unwrap().len(), 8);
 }
 
 #[test]
@@ -218,6 +223,15 @@ fn a_wrong_value_says_what_its_key_takes() {
         "config.value: /c.toml:1: `mode` is an unknown mode \"fast\"; the modes are ask, edit and full",
     );
     refused(&user("model = \" \""), "config.value: /c.toml:1: `model` is empty; leave it out");
+    refused(
+        &user("[prices.\"m\"]\ninput = 1.5\noutput = 2\n"),
+        "config.value: /c.toml:2: `prices.\"m\"` takes a whole number, not below zero, found floating point `1.5`, in \
+         millionths of a dollar for a million tokens",
+    );
+    refused(
+        &user("[routes.work]\nmodel = 3\n"),
+        "config.value: /c.toml:2: `routes.work` takes a text, found integer `3`",
+    );
     refused(&user("limits = 3"), "config.value: /c.toml:1: `limits` takes a table, found integer");
     refused(
         &user("[limits]\nsteps = -1"),
@@ -439,7 +453,11 @@ fn the_cache_and_prices_are_configured_with_clear_words() {
     assert_eq!((config.warn_above, config.cache_ttl), (WarnAbove::Tokens(50_000), Some(CacheTtl::Hour)));
     assert_eq!(config.prices["gpt-6.2"].output, Some(2));
     assert!(
-        config.explain("prices.gpt-6.2.input").unwrap().iter().any(|setting| setting.value.as_deref() == Some("1"))
+        config
+            .explain("prices.gpt-6.2.input", &[])
+            .unwrap()
+            .iter()
+            .any(|setting| setting.value.as_deref() == Some("1"))
     );
     let wrong = |text: &str, about: &str| {
         let error = Config::load(&user(text)).unwrap_err().to_string();

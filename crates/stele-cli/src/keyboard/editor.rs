@@ -1,30 +1,33 @@
 //! What keys make of a line: pure, so that it can be tested without a terminal.
 //!
-//! The terminal hands over every byte as it comes. Keys that stand for no character (arrows, function keys) are left
-//! out whole; a paste is text, whatever is in it, and its line ends do not send it.
+//! The terminal hands over every byte as it comes. Keys that mean nothing here (function keys) are left out whole; a
+//! paste is text, whatever is in it, and its line ends do not send it.
 
-use unicode_width::UnicodeWidthChar;
-
+use super::history::{Earlier, History, Past};
+use super::line::{Line, Motion};
 use crate::render::inert::inert;
+use crate::render::input::Draft;
 
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
-/// What a typed tab takes on the screen.
-const TAB: &str = "    ";
-
 /// The line that is being typed.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Editor {
-    text: String,
+    line: Line,
     /// Some of it was pasted.
     pasted: bool,
-    /// Keys without a character were pressed since the line began.
-    keys: bool,
     /// Bytes that make no sense yet: the beginning of a character, of a key, or of a paste.
     rest: Vec<u8>,
     /// A paste has begun that is not over.
     pasting: bool,
+    /// Its beginning was thrown away, and so is the rest.
+    dropping: bool,
+    /// Lines came at once, in the piece that is being read.
+    burst: bool,
+    history: History,
+    /// The line answers a question: nothing from before does, and only an Enter of its own sends it.
+    pub asked: bool,
 }
 
 /// What a key amounts to.
@@ -33,8 +36,6 @@ pub enum Typed {
     Line {
         text: String,
         pasted: bool,
-        /// Keys without a character were pressed, and nothing else.
-        keys: bool,
     },
     /// Ctrl-D on an empty line.
     End,
@@ -42,24 +43,35 @@ pub enum Typed {
     Suspend,
 }
 
-/// What came of some bytes: what the screen shows of them, and what they amount to, in this order.
+/// What came of some bytes: how the line stands that the screen shows, and what was sent, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fed {
-    Echo(String),
+    Draft(Draft),
     Typed(Typed),
 }
 
 impl Editor {
-    /// True while something is typed that was not sent.
-    pub fn is_typing(&self) -> bool {
-        !self.text.is_empty() || self.pasting
+    /// An editor that has a past.
+    pub fn with(earlier: Earlier) -> Self {
+        Self { history: History::with(earlier), ..Self::default() }
     }
 
-    /// Throws away what was not sent, and gives it. Of a paste that is still on its way the rest is taken as text.
+    /// True while something is typed that was not sent.
+    pub fn is_typing(&self) -> bool {
+        !self.line.is_empty() || self.pasting && !self.dropping
+    }
+
+    /// How the line stands.
+    pub fn draft(&self) -> Draft {
+        self.line.draft()
+    }
+
+    /// Throws away what was not sent, and gives it; of a paste that is still on its way the rest as well.
     pub fn forget(&mut self) -> String {
-        self.keys = false;
-        self.pasted = self.pasting;
-        std::mem::take(&mut self.text)
+        self.pasted = false;
+        self.dropping = self.pasting;
+        self.history.leave();
+        std::mem::take(&mut self.line).into_text()
     }
 
     /// Takes bytes as the terminal gave them.
@@ -68,9 +80,9 @@ impl Editor {
         // Escape pressed alone is a key of its own, unless what follows makes it the beginning of another.
         if rest == [0x1b] && !self.pasting && !matches!(bytes.first(), Some(b'[' | b'O')) {
             rest.clear();
-            self.keys = true;
         }
         let bytes = [&rest, bytes].concat();
+        self.burst = false;
         let mut fed = Out::default();
         let mut at = 0;
         while at < bytes.len() {
@@ -84,7 +96,8 @@ impl Editor {
                 }
             }
         }
-        fed.0
+        fed.draft(&self.line);
+        fed.fed
     }
 
     /// Takes a piece of a paste; `None` when its end may have begun.
@@ -96,78 +109,106 @@ impl Editor {
             None => whole(left)?,
         };
         let text = String::from_utf8_lossy(&left[..until]).replace("\r\n", "\n").replace('\r', "\n");
-        if !text.is_empty() {
+        if !text.is_empty() && !self.dropping {
             self.pasted = true;
-            self.text.push_str(&text);
-            fed.echo(&inert(&text).replace('\t', TAB));
+            self.line.insert(&text);
+            fed.changed = true;
         }
         self.pasting = end.is_none();
+        self.dropping &= self.pasting;
         Some(until + end.map_or(0, |_| PASTE_ENDS.len()))
     }
 
     /// Takes one key; `None` when it is not whole.
     fn key(&mut self, left: &[u8], fed: &mut Out) -> Option<usize> {
-        match left[0] {
+        let key = match left[0] {
             b'\r' | b'\n' => {
                 let taken = if left.starts_with(b"\r\n") { 2 } else { 1 };
                 // Nobody types so fast: text behind a line's end is a paste in a terminal that does not say so.
                 if left[taken..].iter().any(|byte| !matches!(byte, b'\r' | b'\n' | 0x04)) {
-                    self.pasted = true;
-                    self.text.push('\n');
-                    fed.echo("\n");
-                } else {
+                    (self.pasted, self.burst) = (true, true);
+                    self.line.insert("\n");
+                    fed.changed = true;
+                } else if !(self.burst && self.asked) {
                     self.enter(fed);
                 }
-                Some(taken)
+                return Some(taken);
+            }
+            0x1b => {
+                let (taken, key) = self.escape(left)?;
+                self.press(key, fed);
+                return Some(taken);
             }
             0x04 => {
-                if self.text.is_empty() {
-                    fed.0.push(Fed::Typed(Typed::End));
+                if self.line.is_empty() {
+                    fed.typed(&self.line, Typed::End);
                 }
-                Some(1)
+                Key::Nothing
             }
             0x1a => {
-                fed.0.push(Fed::Typed(Typed::Suspend));
-                Some(1)
+                fed.typed(&self.line, Typed::Suspend);
+                Key::Nothing
             }
-            0x08 | 0x7f => {
-                self.erase(fed, |text| {
-                    let base = text.char_indices().rev().find(|(_, letter)| columns(*letter) > 0);
-                    base.map_or(0, |(at, _)| at)
-                });
-                Some(1)
-            }
-            0x15 => {
-                self.erase(fed, |_| 0);
-                Some(1)
-            }
-            0x17 => {
-                self.erase(fed, |text| {
-                    let word = text.trim_end();
-                    word.rfind(char::is_whitespace)
-                        .map_or(0, |at| at + word[at..].chars().next().map_or(0, char::len_utf8))
-                });
-                Some(1)
-            }
-            0x1b => self.escape(left),
+            0x01 => Key::Go(Motion::Begin),
+            0x02 => Key::Go(Motion::Back),
+            0x05 => Key::Go(Motion::End),
+            0x06 => Key::Go(Motion::Forth),
+            0x08 | 0x7f => Key::Erase(Motion::Back),
+            0x0b => Key::Erase(Motion::Last),
+            0x0e => Key::Newer,
+            0x10 => Key::Older,
+            0x15 => Key::Erase(Motion::First),
+            0x17 => Key::Erase(Motion::WordBack),
             b'\t' => {
-                self.text.push('\t');
-                fed.echo(TAB);
-                Some(1)
+                self.line.insert("\t");
+                fed.changed = true;
+                Key::Nothing
             }
-            0..0x20 => {
-                self.keys = true;
-                Some(1)
+            0..0x20 => Key::Nothing,
+            _ => return self.letter(left, fed),
+        };
+        self.press(key, fed);
+        Some(1)
+    }
+
+    /// Does what a key without a character does.
+    fn press(&mut self, key: Key, fed: &mut Out) {
+        match key {
+            Key::Nothing => return,
+            Key::Go(motion) => drop(self.line.go(motion)),
+            Key::Erase(motion) => self.line.erase(motion),
+            Key::Older => {
+                if !self.line.go(Motion::Up) && !self.asked {
+                    let shown = Past { line: self.line.clone(), pasted: self.pasted };
+                    let older = self.history.older(&shown);
+                    self.show(older);
+                }
             }
-            _ => self.letter(left, fed),
+            Key::Newer => {
+                if !self.line.go(Motion::Down) && !self.asked {
+                    let newer = self.history.newer();
+                    self.show(newer);
+                }
+            }
+        }
+        self.pasted &= !self.line.is_empty();
+        fed.changed = true;
+    }
+
+    fn show(&mut self, past: Option<Past>) {
+        if let Some(past) = past {
+            (self.line, self.pasted) = (past.line, past.pasted);
         }
     }
 
     fn enter(&mut self, fed: &mut Out) {
-        fed.echo("\n");
-        let text = std::mem::take(&mut self.text);
-        let keys = std::mem::take(&mut self.keys) && text.is_empty();
-        fed.0.push(Fed::Typed(Typed::Line { text, pasted: std::mem::take(&mut self.pasted), keys }));
+        fed.draft(&self.line);
+        let (text, pasted) = (std::mem::take(&mut self.line).into_text(), std::mem::take(&mut self.pasted));
+        self.history.leave();
+        if !self.asked {
+            self.history.push(&text, pasted);
+        }
+        fed.typed(&self.line, Typed::Line { text, pasted });
     }
 
     /// Takes a character.
@@ -184,57 +225,80 @@ impl Editor {
             },
         };
         let letter = text.chars().next().unwrap_or('\u{fffd}');
-        let plain = inert(letter.encode_utf8(&mut [0; 4]));
-        self.text.push_str(&plain);
-        fed.echo(&plain);
+        self.line.insert(&inert(letter.encode_utf8(&mut [0; 4])));
+        fed.changed = true;
         Some(if taken > 0 { taken } else { letter.len_utf8() })
     }
 
-    /// Leaves a key out that begins with an escape; `None` when it is not whole.
-    fn escape(&mut self, left: &[u8]) -> Option<usize> {
+    /// A key that begins with an escape, and its bytes; `None` when it is not whole.
+    fn escape(&mut self, left: &[u8]) -> Option<(usize, Key)> {
         if left.starts_with(PASTE_BEGINS) {
             self.pasting = true;
-            return Some(PASTE_BEGINS.len());
+            return Some((PASTE_BEGINS.len(), Key::Nothing));
         }
-        let taken = match left.get(1)? {
+        match left.get(1)? {
             b'[' => {
-                let end = left[2..].iter().position(|byte| !(0x20..0x40).contains(byte))?;
+                let end = 2 + left[2..].iter().position(|byte| !(0x20..0x40).contains(byte))?;
                 // What cannot stand in a key does not belong to it.
-                2 + end + usize::from((0x40..0x7f).contains(&left[2 + end]))
+                let is_key = (0x40..0x7f).contains(&left[end]);
+                Some((end + usize::from(is_key), if is_key { named(&left[2..end], left[end]) } else { Key::Nothing }))
             }
-            b'O' => {
-                left.get(2)?;
-                3
-            }
-            0x1b => 1,
-            _ => 2,
-        };
-        self.keys = true;
-        Some(taken)
-    }
-
-    /// Erases from where `keep` says on.
-    fn erase(&mut self, fed: &mut Out, keep: impl Fn(&str) -> usize) {
-        let gone = self.text.split_off(keep(&self.text));
-        match gone.contains('\n') {
-            false => fed.echo(&"\u{8} \u{8}".repeat(gone.chars().map(columns).sum())),
-            // The line before stands above: it is shown again.
-            true => fed.echo(&format!("\n{}", inert(&self.text).replace('\t', TAB))),
+            b'O' => Some((3, named(&[], *left.get(2)?))),
+            0x1b => Some((1, Key::Nothing)),
+            b'b' => Some((2, Key::Go(Motion::WordBack))),
+            b'f' => Some((2, Key::Go(Motion::WordForth))),
+            b'd' => Some((2, Key::Erase(Motion::WordForth))),
+            0x08 | 0x7f => Some((2, Key::Erase(Motion::WordBack))),
+            _ => Some((2, Key::Nothing)),
         }
-        self.pasted &= !self.text.is_empty();
+    }
+}
+
+/// A key without a character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Nothing,
+    Go(Motion),
+    Erase(Motion),
+    Older,
+    Newer,
+}
+
+/// A key by its control sequence, as xterm sends it (XTerm Control Sequences, "PC-Style Function Keys", 2026-11), and the
+/// numbers that other terminals have for Home and End.
+fn named(parameters: &[u8], last: u8) -> Key {
+    // With Alt (3) or Ctrl (5) it goes by words.
+    let words = parameters.ends_with(b";3") || parameters.ends_with(b";5");
+    match (last, parameters) {
+        (b'A', _) => Key::Older,
+        (b'B', _) => Key::Newer,
+        (b'C', _) => Key::Go(if words { Motion::WordForth } else { Motion::Forth }),
+        (b'D', _) => Key::Go(if words { Motion::WordBack } else { Motion::Back }),
+        (b'H', _) | (b'~', b"1" | b"7") => Key::Go(Motion::Begin),
+        (b'F', _) | (b'~', b"4" | b"8") => Key::Go(Motion::End),
+        (b'~', b"3") => Key::Erase(Motion::Forth),
+        (b'~', b"3;3" | b"3;5") => Key::Erase(Motion::WordForth),
+        _ => Key::Nothing,
     }
 }
 
 #[derive(Default)]
-struct Out(Vec<Fed>);
+struct Out {
+    fed: Vec<Fed>,
+    /// The line changed since it was given last.
+    changed: bool,
+}
 
 impl Out {
-    fn echo(&mut self, text: &str) {
-        match self.0.last_mut() {
-            _ if text.is_empty() => {}
-            Some(Fed::Echo(shown)) => shown.push_str(text),
-            _ => self.0.push(Fed::Echo(text.to_owned())),
+    fn draft(&mut self, line: &Line) {
+        if std::mem::take(&mut self.changed) {
+            self.fed.push(Fed::Draft(line.draft()));
         }
+    }
+
+    fn typed(&mut self, line: &Line, typed: Typed) {
+        self.draft(line);
+        self.fed.push(Fed::Typed(typed));
     }
 }
 
@@ -250,15 +314,6 @@ fn whole(left: &[u8]) -> Option<usize> {
     (until > 0).then_some(until)
 }
 
-/// Columns that a character takes; a line end takes one, so that it can be erased.
-fn columns(letter: char) -> usize {
-    match letter {
-        '\t' => TAB.len(),
-        '\n' => 1,
-        _ => letter.width().unwrap_or(0),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -272,25 +327,67 @@ mod tests {
     }
 
     fn line(text: &str) -> Typed {
-        Typed::Line { text: text.to_owned(), pasted: false, keys: false }
+        Typed::Line { text: text.to_owned(), pasted: false }
     }
 
     fn paste(text: &str) -> Typed {
-        Typed::Line { text: text.to_owned(), pasted: true, keys: false }
-    }
-
-    fn only_keys() -> Typed {
-        Typed::Line { text: String::new(), pasted: false, keys: true }
+        Typed::Line { text: text.to_owned(), pasted: true }
     }
 
     #[test]
-    fn keys_that_are_no_characters_are_left_out() {
-        assert_eq!(typed(&[b"\x1b[A\r"]), [only_keys()]);
-        assert_eq!(typed(&[b"\x1b", b"[A", b"\r"]), [only_keys()]);
-        assert_eq!(typed(&[b"a\x1b[1;5Cb\x1bOPc\x0cd\x1b[3~\n"]), [line("abcd")]);
+    fn keys_that_mean_nothing_are_left_out() {
+        assert_eq!(typed(&[b"a\x1b[1;2Pb\x1bOPc\x0cd\x1b[15~\n"]), [line("abcd")]);
         assert_eq!(typed(&[b"\x1b", b"y\n"]), [line("y")]);
-        assert_eq!(typed(&[b"\x1bfy\n"]), [line("y")]);
+        assert_eq!(typed(&[b"\x1bxy\n"]), [line("y")]);
         assert_eq!(typed(&[b"\n"]), [line("")]);
+    }
+
+    #[test]
+    fn the_line_is_edited_where_the_cursor_is() {
+        for (keys, text) in [
+            (&b"ac\x1b[Db\r"[..], "abc"),
+            (b"ac\x1bODb\r", "abc"),
+            (b"bc\x01a\x05d\r", "abcd"),
+            (b"bc\x1b[Ha\x1b[Fd\r", "abcd"),
+            (b"bc\x1b[1~a\x1b[4~d\r", "abcd"),
+            (b"abc\x1b[D\x1b[D\x1b[3~\r", "ac"),
+            (b"abc\x1b[D\x7f\r", "ac"),
+            (b"abc\x02\x02\x0b\r", "a"),
+            (b"abc\x02\x15x\r", "xc"),
+            (b"one two three\x1bb\x1bb\x1bd\r", "one  three"),
+            (b"one two\x1b[1;5D\x1b[1;3Dx\x1b[1;5Cy\r", "xoney two"),
+            (b"one two three\x1bb\x17\r", "one three"),
+        ] {
+            assert_eq!(typed(&[keys]), [line(text)], "{keys:?}");
+            let pieces: Vec<&[u8]> = keys.chunks(1).collect();
+            if !keys.windows(2).any(|keys| keys[0] == 0x1b && keys[1].is_ascii_lowercase()) {
+                assert_eq!(typed(&pieces), [line(text)], "one by one: {keys:?}");
+            }
+        }
+        assert_eq!(
+            typed(&["\u{6f22}\u{5b57}\x1b[D\x1b[De\u{301}\x1b[Cx\r".as_bytes()]),
+            [line("e\u{301}\u{6f22}x\u{5b57}")]
+        );
+        assert_eq!(typed(&[b"ad\x02\x1b[200~b\rc\x1b[201~\r"]), [paste("ab\ncd")]);
+    }
+
+    #[test]
+    fn what_was_sent_comes_back_with_what_it_was() {
+        let earlier = || vec![Past::new("/mode full".to_owned(), true), Past::new("one\ntwo".to_owned(), false)];
+        let mut editor = Editor::with(Box::new(earlier));
+        let mut sent = |keys: &[u8]| match editor.feed(keys).pop() {
+            Some(Fed::Typed(Typed::Line { text, pasted })) => (text, pasted),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(sent(b"three\r"), ("three".to_owned(), false));
+        assert_eq!(sent(b"four\x1b[A\x1b[B\r"), ("four".to_owned(), false));
+        assert_eq!(sent(b"\x10\x10\x10\r"), ("one\ntwo".to_owned(), false), "past four and three");
+        // Up goes to the line before first, where there are several.
+        assert_eq!(sent(b"\x1b[A!\x1b[A?\r"), ("one?\ntwo!".to_owned(), false));
+        assert_eq!(sent(b"\x10\x10\x10\x10\x10\x10\x10\x10\x10\x10\r"), ("/mode full".to_owned(), true));
+        editor.asked = true;
+        let fed = editor.feed(b"\x1b[A\r");
+        assert!(fed.contains(&Fed::Typed(line(""))), "no question is answered with it: {fed:?}");
     }
 
     #[test]
@@ -319,6 +416,17 @@ mod tests {
     fn a_burst_of_lines_is_a_paste_too() {
         assert_eq!(typed(&[b"notes:\ny\nmore\n"]), [paste("notes:\ny\nmore")]);
         assert_eq!(typed(&[b"\n\n"]), [line(""), line("")]);
+    }
+
+    #[test]
+    fn a_paste_answers_no_question_before_an_enter_of_its_own() {
+        let mut editor = Editor { asked: true, ..Editor::default() };
+        let sent = |fed: Vec<Fed>| fed.into_iter().find(|fed| matches!(fed, Fed::Typed(_)));
+        assert_eq!(sent(editor.feed(b"notes:\ny\n")), None);
+        assert_eq!(sent(editor.feed(b"\r")), Some(Fed::Typed(paste("notes:\ny"))));
+        assert_eq!(sent(editor.feed(b"\x1b[200~half")), None);
+        editor.forget();
+        assert_eq!(sent(editor.feed(b" of it\ry\x1b[201~\r")), Some(Fed::Typed(line(""))), "it began before");
     }
 
     proptest! {

@@ -1,6 +1,8 @@
 //! The keyboard: the terminal hands over every key as it comes, and is left as it was found.
 
 pub mod editor;
+pub mod history;
+pub mod line;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -57,14 +59,6 @@ fn is_ready(seconds: i64) -> bool {
     let stdin = io::stdin();
     let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
     matches!(poll(&mut ready, Some(&Timespec { tv_sec: seconds, tv_nsec: 0 })), Ok(ready) if ready > 0)
-}
-
-/// True where this program's group leads its session: no shell started it.
-fn is_alone() -> bool {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name in front may hold anything, a bracket included.
-    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(2);
-    matches!((fields.next(), fields.next()), (Some(group), Some(session)) if group == session)
 }
 
 impl Keyboard {
@@ -134,7 +128,7 @@ impl Keyboard {
     /// Gives the terminal back, and stops this program and what runs in its group, as Ctrl-Z does.
     pub fn suspend(&mut self) {
         // Without a shell nobody could let it go on, and the system would not stop it.
-        if !is_alone() {
+        if !stele_tools::leads_session() {
             self.give_back();
             let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use stele_core::{CallCard, CardKind, FileAction, FileMeta, ResultMeta, Tool, ToolResult};
+use stele_core::{CallCard, CardKind, FileAction, FileMeta, ResultMeta, Tool, ToolResult, name_on_a_line};
 
 use super::diff;
 use super::inert::{inert, one_line, shorten};
@@ -13,14 +13,27 @@ use super::style::Style;
 /// Columns of a title.
 const TITLE: usize = 72;
 
-/// Lines of a failed command's output that are shown.
-const TAIL: usize = 6;
+/// Lines of a command's output that are shown, from its end.
+const TAIL: usize = 5;
+
+/// Columns of such a line.
+const COLUMNS: usize = 160;
 
 /// Lines of a diff in a question to a person.
 const QUESTION_LINES: usize = 80;
 
+/// How much of a call and of its result is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// What tells how it went.
+    #[default]
+    Brief,
+    /// All of it.
+    Full,
+}
+
 /// A call's title; the tool's name and arguments when the tool is not part of this version.
-pub fn title(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path) -> String {
+pub fn title(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path, depth: Depth) -> String {
     let title = match tool {
         Some(tool) => match tool.call_card(arguments, folder) {
             CallCard::Terminal { command, .. } => format!("$ {command}"),
@@ -28,7 +41,10 @@ pub fn title(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path
         },
         None => format!("{name} {arguments}"),
     };
-    shorten(one_line(&title).trim(), TITLE)
+    match depth {
+        Depth::Brief => shorten(one_line(&title).trim(), TITLE),
+        Depth::Full => one_line(&title).trim().to_owned(),
+    }
 }
 
 /// What a person is asked about: the whole command, or the change.
@@ -42,9 +58,11 @@ pub fn question(
 ) -> Vec<String> {
     let Some(tool) = tool else { return vec![inert(&format!("{name} {arguments}"))] };
     match stele_tools::preview(name, arguments, folder, previews) {
-        Some(Ok(preview)) => return previewed(&preview, &title(Some(tool), name, arguments, folder), style),
+        Some(Ok(preview)) => {
+            return previewed(&preview, &title(Some(tool), name, arguments, folder, Depth::Brief), style);
+        }
         Some(Err(problem)) => {
-            let title = style.bold(&title(Some(tool), name, arguments, folder));
+            let title = style.bold(&title(Some(tool), name, arguments, folder, Depth::Brief));
             return vec![title, style.yellow(&format!("  it would fail: {}", one_line(&problem)))];
         }
         None => {}
@@ -93,7 +111,19 @@ fn indented(first: &str, text: &str) -> Vec<String> {
 }
 
 /// A result in a few words, and lines that belong beneath it.
-pub fn result(result: &ToolResult, folder: &Path, style: Style) -> (String, Vec<String>) {
+pub fn result(result: &ToolResult, folder: &Path, style: Style, depth: Depth) -> (String, Vec<String>) {
+    let (words, below) = brief(result, folder, style, depth);
+    let changed = result.meta.files.iter().any(|file| file.diff.is_some());
+    match depth {
+        // A diff is the better account of an edit, and is whole already.
+        Depth::Full if !changed => {
+            (words, inert(result.content.as_str()).lines().map(|line| style.dim(line)).collect())
+        }
+        _ => (words, below),
+    }
+}
+
+fn brief(result: &ToolResult, folder: &Path, style: Style, depth: Depth) -> (String, Vec<String>) {
     let meta = &result.meta;
     if let Some(error) = &result.error {
         let said = one_line(result.content.as_str());
@@ -114,9 +144,7 @@ pub fn result(result: &ToolResult, folder: &Path, style: Style) -> (String, Vec<
         };
         let good = process.exit == Some(0) && !process.timed_out;
         words.push(if good { style.green(&ended) } else { style.red(&ended) });
-        if !good {
-            below = tail(result.content.as_str(), style);
-        }
+        below = tail(result.content.as_str(), style);
     }
     if let Some(search) = &meta.search {
         let mut found = plural(search.total, "match");
@@ -132,7 +160,8 @@ pub fn result(result: &ToolResult, folder: &Path, style: Style) -> (String, Vec<
     for file in meta.files.iter().filter(|file| file.action != FileAction::Read) {
         words.push(change(file, style));
         if let Some(text) = &file.diff {
-            below.extend(diff::lines(text.as_str(), style, diff::LINES));
+            let limit = if depth == Depth::Full { usize::MAX } else { diff::LINES };
+            below.extend(diff::lines(text.as_str(), style, limit));
         }
     }
     if meta.files.iter().filter(|file| file.action != FileAction::Read).count() > 1 {
@@ -140,6 +169,9 @@ pub fn result(result: &ToolResult, folder: &Path, style: Style) -> (String, Vec<
     }
     if let Some(millis) = meta.duration_ms.filter(|_| meta.process.is_some()) {
         words.push(elapsed(Duration::from_millis(millis)));
+    }
+    if let Some(left) = meta.process.as_ref().and_then(|process| process.left.as_ref()) {
+        words.push(style.yellow(&format!("still running: {}", one_line(left))));
     }
     if words.is_empty() {
         words.push(plural(result.content.as_str().lines().count() as u64, "line"));
@@ -177,16 +209,20 @@ pub fn counts(added: u64, removed: u64, style: Style) -> String {
 /// A path as a person in the folder would write it.
 pub fn relative(path: &str, folder: &Path) -> String {
     let short = Path::new(path).strip_prefix(folder).ok().map(|path| path.display().to_string());
-    one_line(&short.filter(|short| !short.is_empty()).unwrap_or_else(|| path.to_owned()))
+    name_on_a_line(&short.filter(|short| !short.is_empty()).unwrap_or_else(|| path.to_owned())).into_owned()
 }
 
-/// The last lines of a command's output.
+/// The last lines of a command's output, and how many come before them.
 fn tail(output: &str, style: Style) -> Vec<String> {
     let inert = inert(output);
     let mut lines: Vec<&str> = inert.lines().filter(|line| !line.trim().is_empty()).collect();
     // The tool's own last line says how the command ended, which is shown already.
-    lines.pop_if(|line| line.starts_with("[exit ") || line.starts_with("[killed "));
-    lines[lines.len().saturating_sub(TAIL)..].iter().map(|line| style.dim(&shorten(line, 160))).collect()
+    lines.pop_if(|line| line.starts_with('[') && line.ends_with(']'));
+    lines.pop_if(|line| *line == "(no output)");
+    let before = lines.len().saturating_sub(TAIL);
+    let cut = (before > 0).then(|| format!("… {} before", plural(before as u64, "line")));
+    let shown = lines[before..].iter().map(|line| shorten(line, COLUMNS));
+    cut.into_iter().chain(shown).map(|line| style.dim(&line)).collect()
 }
 
 #[cfg(test)]
@@ -198,7 +234,7 @@ mod tests {
     fn check(meta: ResultMeta, content: &str, expect: &str, below: &[&str]) {
         let result =
             ToolResult { call: CallId(1), content: Text::from(content), images: Vec::new(), error: None, meta };
-        let (words, lines) = super::result(&result, Path::new("/work"), Style::Plain);
+        let (words, lines) = super::result(&result, Path::new("/work"), Style::Plain, Depth::Brief);
         assert_eq!((words.as_str(), lines), (expect, below.iter().map(ToString::to_string).collect()));
     }
 
@@ -206,11 +242,29 @@ mod tests {
     fn commands() {
         let process = |exit, timed_out| Some(ProcessMeta { exit, timed_out, ..ProcessMeta::default() });
         let meta = ResultMeta { process: process(Some(0), false), duration_ms: Some(120), ..ResultMeta::default() };
-        check(meta, "ok", "exit 0 · 120 ms", &[]);
+        check(meta, "ok\n[exit 0]", "exit 0 · 120 ms", &["ok"]);
+        let silent = ResultMeta { process: process(Some(0), false), ..ResultMeta::default() };
+        check(silent, "(no output)\n[exit 0]", "exit 0", &[]);
+        let left = ProcessMeta { exit: Some(0), left: Some("sleep (7)".to_owned()), ..ProcessMeta::default() };
+        let left = ResultMeta { process: Some(left), ..ResultMeta::default() };
+        check(left, "up\n[exit 0; still running: sleep (7)]", "exit 0 · still running: sleep (7)", &["up"]);
         let meta = ResultMeta { process: process(Some(1), false), ..ResultMeta::default() };
         check(meta, "one\n\n\u{1b}[31mtwo\n", "exit 1", &["one", "two"]);
         let meta = ResultMeta { process: process(None, true), ..ResultMeta::default() };
         check(meta, "", "timed out", &[]);
+        let long: String = (1..=12).map(|line| format!("l{line}\n")).collect();
+        let meta = ResultMeta { process: process(Some(2), false), ..ResultMeta::default() };
+        check(meta, &format!("{long}[exit 2]"), "exit 2", &["… 7 lines before", "l8", "l9", "l10", "l11", "l12"]);
+    }
+
+    #[test]
+    fn all_of_a_result_is_all_of_it() {
+        let long: String = (1..=40).map(|line| format!("l{line} {}\n", "x".repeat(300))).collect();
+        let meta = ResultMeta { process: Some(ProcessMeta::default()), ..ResultMeta::default() };
+        let result =
+            ToolResult { call: CallId(1), content: Text::from(long.as_str()), images: Vec::new(), error: None, meta };
+        let (_, lines) = super::result(&result, Path::new("/"), Style::Plain, Depth::Full);
+        assert_eq!(lines.join("\n") + "\n", long);
     }
 
     #[test]
@@ -226,6 +280,7 @@ mod tests {
             added: 1,
             removed: 0,
             diff: Some(Text::from("--- a\n+++ a\n@@ -0,0 +1 @@\n+x\n")),
+            part: None,
         };
         let meta = ResultMeta { files: vec![file], ..ResultMeta::default() };
         check(meta, "", "new +1 -0", &["@@ -0,0 +1 @@", "+x"]);
@@ -243,7 +298,7 @@ mod tests {
             error: Some(error),
             meta: ResultMeta::default(),
         };
-        let (words, _) = super::result(&result, Path::new("/"), Style::Plain);
+        let (words, _) = super::result(&result, Path::new("/"), Style::Plain, Depth::Brief);
         assert_eq!(words, "edit.ambiguous: two places fit");
         let error = ToolError::new("tool.outcome_unknown", ToolErrorClass::OutcomeUnknown, "");
         let content = Text::from("outcome_unknown: look at it");
@@ -254,11 +309,14 @@ mod tests {
             error: Some(error),
             meta: ResultMeta::default(),
         };
-        assert_eq!(super::result(&result, Path::new("/"), Style::Plain).0, "tool.outcome_unknown: look at it");
+        assert_eq!(
+            super::result(&result, Path::new("/"), Style::Plain, Depth::Brief).0,
+            "tool.outcome_unknown: look at it"
+        );
     }
 
     #[test]
     fn a_call_of_a_tool_that_is_gone_still_has_a_title() {
-        assert_eq!(title(None, "fetch", "{\"a\":\n1}", Path::new("/")), "fetch {\"a\": 1}");
+        assert_eq!(title(None, "fetch", "{\"a\":\n1}", Path::new("/"), Depth::Brief), "fetch {\"a\": 1}");
     }
 }

@@ -114,14 +114,7 @@ pub fn shorten(text: &str, width: usize) -> String {
 }
 
 fn is_plain(character: char) -> bool {
-    match character {
-        '\n' | '\t' => true,
-        // Direction marks, embeddings, overrides and isolates.
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}' => false,
-        // Invisible tag characters.
-        '\u{e0000}'..='\u{e007f}' => false,
-        _ => !character.is_control(),
-    }
+    matches!(character, '\n' | '\t') || !stele_core::is_hidden(character)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use stele_core::{CallId, Hash, Micros, Usage};
+use stele_core::{CallId, Coverage, Hash, Micros, Usage};
 use stele_provider::Delta;
 
 use crate::error::ErrorJson;
@@ -106,8 +106,11 @@ pub struct RunResult {
     pub error: Option<ErrorJson>,
     /// Tokens in disjoint buckets; one that nobody reported is absent.
     pub usage: Usage,
+    /// For how many attempts usage is known.
+    pub coverage: Coverage,
     /// Millionths of a US dollar; absent when a part of it has no known price.
     pub cost: Option<Micros>,
+    /// Share of the input that was read from the provider's cache; absent when it is not known of every attempt.
     pub hit_rate: Option<f64>,
     /// Results that were pointed at instead of sent again: no part of the provider's cache.
     #[serde(skip_serializing_if = "stele_core::Reuse::is_none")]
@@ -126,7 +129,7 @@ pub struct RunResult {
     /// The limit that ended the last turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitJson>,
-    /// Jobs that still ran when the run ended, and ended with it.
+    /// Jobs, and processes that commands left, that still ran when the run ended, and ended with it.
     pub jobs: Vec<String>,
 }
 

@@ -4,6 +4,7 @@ pub mod answer;
 pub mod card;
 pub mod diff;
 pub mod inert;
+pub mod input;
 pub mod json;
 pub mod money;
 pub mod quiet;

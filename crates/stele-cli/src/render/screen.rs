@@ -7,13 +7,14 @@ use std::io::{self, Write};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::input::{Draft, Input, Terminal};
 use super::style::Style;
 
-/// Columns of a progress line where the terminal does not say how many it has.
-const COLUMNS: usize = 80;
+/// Columns and rows of a terminal that does not say how many it has.
+const SIZE: (usize, usize) = (80, 24);
 
-/// Asks how many columns the terminal has now; `None` when it does not say.
-pub type Width = Box<dyn Fn() -> Option<usize>>;
+/// Asks how many columns and rows the terminal has now; `None` when it does not say.
+pub type Size = Box<dyn Fn() -> Option<(usize, usize)>>;
 
 /// Where standard output and standard error lead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,9 +34,11 @@ pub struct Screen {
     open_line: bool,
     /// Columns of the progress line that stands there; none when there is none.
     progress: usize,
-    width: Width,
-    /// True when the person's answer is still to come on this line.
-    asked: bool,
+    size: Size,
+    /// The line that is being typed, with its prompt.
+    input: Option<Input>,
+    /// The end of the answer that has no whole line yet: it would stand where a person types.
+    held: String,
     /// What writing to standard output met first.
     fault: Option<io::Error>,
 }
@@ -49,15 +52,16 @@ impl Screen {
             terminals,
             open_line: false,
             progress: 0,
-            width: Box::new(|| None),
-            asked: false,
+            size: Box::new(|| None),
+            input: None,
+            held: String::new(),
             fault: None,
         }
     }
 
-    /// The same, told where to ask for the terminal's width.
-    pub fn of_width(self, width: Width) -> Self {
-        Self { width, ..self }
+    /// The same, told where to ask for the terminal's size.
+    pub fn of_size(self, size: Size) -> Self {
+        Self { size, ..self }
     }
 
     /// What writing to standard output met, once.
@@ -65,13 +69,26 @@ impl Screen {
         self.fault.take()
     }
 
-    /// A piece of the answer.
+    /// A piece of the answer. While somebody types it comes line by line, above what is typed.
     pub fn answer(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
         self.clear_progress();
-        self.leave_prompt();
+        if self.input.is_none() || !self.is_one_place() {
+            self.write_answer(text);
+            return;
+        }
+        self.held.push_str(text);
+        if let Some(end) = self.held.rfind('\n') {
+            let whole: String = self.held.drain(..=end).collect();
+            self.hide();
+            self.write_answer(&whole);
+            self.show();
+        }
+    }
+
+    fn write_answer(&mut self, text: &str) {
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         self.keep(written);
         self.open_line = !text.ends_with('\n');
@@ -79,56 +96,118 @@ impl Screen {
 
     /// Ends the answer's last line, if it is open.
     pub fn end_line(&mut self) {
-        if self.open_line {
+        if self.is_line_open() {
             self.answer("\n");
         }
     }
 
-    /// The person ended the line, which the terminal has shown.
-    pub fn answered(&mut self) {
-        self.asked = false;
-    }
-
-    /// What keys do to the line that is being typed.
-    pub fn echo(&mut self, text: &str) {
+    /// How the line that is being typed stands now.
+    pub fn typed(&mut self, draft: Draft) {
         self.clear_progress();
-        let _ = write!(self.err, "{text}");
-        let _ = self.err.flush();
-        self.asked = !text.ends_with('\n');
+        if self.input.is_none() && draft.text.is_empty() {
+            return;
+        }
+        let terminal = self.terminal();
+        let shown = match &mut self.input {
+            Some(input) => input.change(draft, terminal),
+            None => {
+                self.break_line();
+                self.input.insert(Input::default()).change(draft, terminal)
+            }
+        };
+        self.tell(&shown);
+        if self.input.as_ref().is_some_and(Input::is_empty) {
+            self.input = None;
+            self.release();
+        }
     }
 
-    /// Ends the line of a question that nobody answers any more.
-    pub fn leave_prompt(&mut self) {
-        if std::mem::take(&mut self.asked) {
-            let _ = writeln!(self.err);
+    /// The line that is being typed begins a line of its own.
+    fn break_line(&mut self) {
+        if self.is_one_place() && std::mem::take(&mut self.open_line) {
+            self.tell("\n");
+        }
+    }
+
+    /// The line that was typed is over, or nobody goes on with it: what follows begins a new one.
+    pub fn leave_line(&mut self) {
+        if let Some(input) = self.input.take() {
+            let end = input.end(self.terminal());
+            self.tell(&end);
+            self.release();
+        }
+    }
+
+    /// Takes the line that is being typed away, with its prompt.
+    pub fn drop_line(&mut self) {
+        self.hide();
+        self.input = None;
+        self.release();
+    }
+
+    /// Draws the line that is being typed again, where something else wrote.
+    pub fn show(&mut self) {
+        if let Some(input) = &self.input {
+            let drawn = input.draw(self.terminal());
+            self.tell(&drawn);
+        }
+    }
+
+    fn hide(&mut self) {
+        if let Some(input) = &self.input {
+            let hidden = input.hide(self.terminal());
+            self.tell(&hidden);
+        }
+    }
+
+    /// What was held of the answer goes on.
+    fn release(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        if !held.is_empty() {
+            self.write_answer(&held);
         }
     }
 
     /// Lines for a person.
     pub fn note(&mut self, text: &str) {
         self.clear_progress();
-        self.leave_prompt();
-        if self.terminals.out && self.terminals.err {
+        if self.is_one_place() {
             self.end_line();
         }
-        // Standard error that cannot be written has nobody to be told.
-        let _ = writeln!(self.err, "{text}");
+        self.hide();
+        self.tell(&format!("{text}\n"));
+        self.show();
     }
 
-    /// A line that the person's answer stands on.
+    /// A line that the person's answer stands on, instead of the one that is there; only the last line of the text is it.
     pub fn prompt(&mut self, text: &str) {
+        self.drop_line();
+        let (above, prompt) = text.rsplit_once('\n').map_or((None, text), |(above, prompt)| (Some(above), prompt));
         self.clear_progress();
-        if self.terminals.out && self.terminals.err {
+        if self.is_one_place() {
             self.end_line();
         }
-        let _ = write!(self.err, "{text}");
+        if let Some(above) = above {
+            self.tell(&format!("{above}\n"));
+        }
+        self.input = Some(Input::new(prompt));
+        self.show();
+    }
+
+    /// True where both streams lead to the terminal.
+    fn is_one_place(&self) -> bool {
+        self.terminals.out && self.terminals.err
+    }
+
+    /// Writes to standard error. Where that cannot be written, nobody is to be told.
+    fn tell(&mut self, text: &str) {
+        let _ = self.err.write_all(text.as_bytes());
         let _ = self.err.flush();
-        self.asked = true;
     }
 
     /// True while the answer's last line goes on.
     pub fn is_line_open(&self) -> bool {
-        self.open_line
+        self.open_line || !self.held.is_empty()
     }
 
     /// True when a progress line can be shown now.
@@ -161,7 +240,12 @@ impl Screen {
     }
 
     fn columns(&self) -> usize {
-        (self.width)().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+        self.terminal().columns
+    }
+
+    fn terminal(&self) -> Terminal {
+        let (columns, rows) = (self.size)().filter(|(columns, rows)| *columns > 0 && *rows > 0).unwrap_or(SIZE);
+        Terminal { columns, rows, moves: self.terminals.err }
     }
 
     /// To the beginning of the progress line, with nothing left of it. A terminal that became narrower has wrapped it.
@@ -241,7 +325,7 @@ pub mod tests {
         let (now, err) = (Arc::clone(&columns), Transcript::default());
         let terminals = Terminals { out: false, err: true };
         let mut screen = Screen::new(Box::new(io::sink()), Box::new(err.clone()), Style::Plain, terminals)
-            .of_width(Box::new(move || Some(now.load(Ordering::Relaxed))));
+            .of_size(Box::new(move || Some((now.load(Ordering::Relaxed), 24))));
         screen.progress("step 1 · 12 tokens · waiting");
         columns.store(8, Ordering::Relaxed);
         screen.progress("step 1 · 漢字漢字");
@@ -266,17 +350,50 @@ pub mod tests {
         }
     }
 
+    /// A screen of so many columns, six rows, and what it shows.
+    fn screen(columns: usize) -> (Screen, impl Fn() -> String) {
+        let both = Transcript::default();
+        let terminals = Terminals { out: true, err: true };
+        let screen = Screen::new(Box::new(both.clone()), Box::new(both.clone()), Style::Plain, terminals);
+        let shows = move || super::super::input::tests::shown(&both.text(), columns, 6);
+        (screen.of_size(Box::new(move || Some((columns, 6)))), shows)
+    }
+
+    fn draft(text: &str, cursor: usize) -> Draft {
+        Draft { text: text.to_owned(), cursor }
+    }
+
     #[test]
-    fn what_comes_before_an_answer_does_not_stand_on_its_line() {
-        let err = Transcript::default();
-        let terminals = Terminals { out: false, err: true };
-        let mut screen = Screen::new(Box::new(io::sink()), Box::new(err.clone()), Style::Plain, terminals);
+    fn what_comes_while_a_line_stands_there_is_shown_above_it() {
+        let (mut screen, shows) = screen(20);
         screen.prompt("well? ");
         screen.note("never mind");
-        screen.prompt("well? ");
-        screen.answered();
+        assert_eq!(shows(), "never mind\nwell? |");
+        screen.typed(draft("go", 2));
         screen.note("good");
-        assert_eq!(err.text(), "well? \nnever mind\nwell? good\n");
+        assert_eq!(shows(), "never mind\ngood\nwell? go|");
+        screen.prompt("really? ");
+        assert_eq!(shows(), "never mind\ngood\nreally? |");
+        screen.typed(draft("yes", 1));
+        screen.leave_line();
+        screen.note("done");
+        assert_eq!(shows(), "never mind\ngood\nreally? yes\ndone\n|");
+    }
+
+    #[test]
+    fn an_answer_comes_line_by_line_while_somebody_types() {
+        let (mut screen, shows) = screen(20);
+        screen.answer("one two");
+        screen.typed(draft("wait", 2));
+        assert_eq!(shows(), "one two\nwa|it");
+        screen.answer(" three");
+        assert_eq!(shows(), "one two\nwa|it");
+        screen.answer(" four\nfive");
+        assert_eq!(shows(), "one two\n three four\nwa|it");
+        screen.typed(draft("", 0));
+        assert_eq!(shows(), "one two\n three four\nfive|");
+        screen.answer(" six\n");
+        assert_eq!(shows(), "one two\n three four\nfive six\n|");
     }
 
     #[test]

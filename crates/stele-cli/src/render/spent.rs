@@ -33,7 +33,7 @@ pub fn session(tally: &Tally, state: &State) -> Vec<String> {
             plural(counters.steps, "step"),
             plural(counters.executions, "execution")
         ),
-        format!("{}{}", tokens(usage), from_cache(usage.hit_rate())),
+        format!("{}{}", tokens(usage), from_cache(state.hit_rate())),
         cost(state.cost()),
     ];
     if tally.turn.steps > 0 {
@@ -45,7 +45,7 @@ pub fn session(tally: &Tally, state: &State) -> Vec<String> {
 }
 
 fn figures(account: &Account) -> String {
-    format!("{}{}", cost(account.cost()), from_cache(account.usage().hit_rate()))
+    format!("{}{}", cost(account.cost()), from_cache(account.hit_rate()))
 }
 
 /// Until when the provider has the prompt at least; `None` where that is not known, or where it has nothing of it.

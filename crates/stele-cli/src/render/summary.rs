@@ -15,8 +15,19 @@ use crate::tally::Tally;
 /// Files that are named; the rest is counted.
 const FILES: usize = 12;
 
-/// The closing lines. `elsewhere`: whoever reads them stands in another folder than the session.
-pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, elsewhere: bool, style: Style) -> Vec<String> {
+/// How a session goes on for whoever reads the closing lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GoesOn {
+    /// From this folder.
+    Here,
+    /// From its own folder, which is another one.
+    Elsewhere,
+    /// Not at all: its model is gone.
+    Never,
+}
+
+/// The closing lines.
+pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, goes_on: GoesOn, style: Style) -> Vec<String> {
     let label = |name: &str| style.dim(&format!("{name:<9}"));
     let mut lines = Vec::new();
     for (at, file) in tally.files.values().take(FILES).enumerate() {
@@ -61,8 +72,13 @@ pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, elsewhere: bool, 
         money::elapsed(Duration::from_millis(time.unwrap_or(0)))
     ));
     let mut tokens = money::tokens(tally.account.usage());
-    tokens.push_str(&money::from_cache(tally.hit_rate()));
     let coverage = tally.account.coverage();
+    match tally.hit_rate() {
+        None if tally.account.usage().cache_read.is_some() && coverage.known == coverage.attempts => {
+            tokens.push_str(" · ? from cache");
+        }
+        rate => tokens.push_str(&money::from_cache(rate)),
+    }
     if coverage.known < coverage.attempts && coverage.known > 0 {
         tokens.push_str(&format!(" · known for {} of {} attempts", coverage.known, coverage.attempts));
     }
@@ -74,6 +90,10 @@ pub fn lines(tally: &Tally, result: &RunResult, folder: &Path, elsewhere: bool, 
     if let Some(head) = &result.head {
         lines.push(format!("{}{} {}", label("head"), head.seq, style.dim(&head.hash)));
     }
+    if goes_on == GoesOn::Never {
+        return lines;
+    }
+    let elsewhere = goes_on == GoesOn::Elsewhere;
     if elsewhere {
         lines.push(format!("{}{}", label("folder"), super::inert::one_line(&folder.display().to_string())));
     }

@@ -13,7 +13,7 @@ use stele_provider::Delta;
 use stele_store::Store;
 
 use super::answer::{Answer, Show};
-use super::card;
+use super::card::{self, Depth};
 use super::inert::{inert, one_line, shorten};
 use super::money::{elapsed, short};
 use super::quiet::Quiet;
@@ -32,6 +32,8 @@ pub struct Choice {
     pub hold_answer: bool,
     /// What goes on while nothing else is written is shown in one line that changes, or else in notes.
     pub progress: bool,
+    /// How much of calls and results.
+    pub depth: Depth,
 }
 
 /// The view.
@@ -119,7 +121,13 @@ impl TextView {
     }
 
     fn called(&mut self, called: &ToolCalled) {
-        let title = card::title(self.tool(&called.name), &called.name, called.arguments.as_str(), &self.folder);
+        let title = card::title(
+            self.tool(&called.name),
+            &called.name,
+            called.arguments.as_str(),
+            &self.folder,
+            self.choice.depth,
+        );
         let shown = ShownCall {
             name: called.name.clone(),
             arguments: called.arguments.clone(),
@@ -384,7 +392,7 @@ impl TextView {
             let asked_nobody = call.is_some_and(|call| call.name == "ask") && card::asked_nobody(result);
             let (words, below) = match asked_nobody {
                 true => ("nobody to ask; the model decides".to_owned(), Vec::new()),
-                false => card::result(result, &self.folder, style),
+                false => card::result(result, &self.folder, style, self.choice.depth),
             };
             let title = call.map_or("a call from before", |call| &call.title);
             let titled = self.last_title == Some(result.call) || call.is_some_and(|call| !call.waiting.is_empty());

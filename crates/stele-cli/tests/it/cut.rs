@@ -1,5 +1,7 @@
 //! The question about a new cache prefix, where something waits for one.
 
+use serde_json::json;
+use stele_core::Wire;
 use stele_testkit::{Behaviour, Say, Script};
 
 use crate::support::{Done, Place, server};
@@ -49,5 +51,46 @@ fn what_waits_is_asked_about_again_once_a_turn_is_taken_back() {
         let cut = report.iter().rev().find(|line| line["verdict"].is_object()).unwrap();
         assert_eq!(cut["verdict"]["reason"], reason, "{cut}");
         place.assert_clean();
+    }
+}
+
+#[test]
+fn going_back_to_a_model_reads_and_predicts_what_it_answered_last() {
+    let place = Place::new();
+    place.write("AGENTS.md", "A rule of this project.\n".repeat(300));
+    (0..30).for_each(|at| place.write(&format!("f{at}.txt"), format!("line of file {at}\n").repeat(30)));
+    let reads = (0..30).fold(Say::default(), |say, at| say.and_call("read", &json!({"path": format!("f{at}.txt")})));
+    let script = Script::new([Say::text("planned"), reads, Say::text("worked"), Say::text("judged")]);
+    let server = server(Behaviour::in_order(script));
+    let run = |arguments: &[&str]| {
+        let done = Done::of(place.with(&server, arguments.iter().copied()));
+        assert_eq!(done.code, 0, "{done:?}");
+        done
+    };
+    run(&["run", "-m", "planner", "plan"]);
+    let id = place.sessions().remove(0);
+    run(&["run", "--resume", &id, "-m", "worker", "work"]);
+    run(&["run", "--resume", &id, "-m", "planner", "judge"]);
+    let lines = Done::of(place.stele(["cache", "report", &id, "--json"])).lines();
+    let [planned, .., judged, total] = lines.as_slice() else { panic!("{lines:?}") };
+    let input = planned["input"].as_u64().unwrap();
+    assert_eq!(judged["reported"], input, "{judged}");
+    let predicted = judged["predicted"].as_u64().unwrap();
+    assert!(predicted.abs_diff(input) <= input / 50, "{predicted} of {input}: {judged}");
+    assert_eq!(total["lost"].as_u64().unwrap_or_default(), 0, "{total}");
+    place.assert_clean();
+}
+
+#[test]
+fn a_longer_life_that_a_wire_cannot_ask_for_is_said_to_do_nothing() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.home()).unwrap();
+    std::fs::write(place.home().join("config.toml"), "cache.ttl = \"1h\"\n").unwrap();
+    for (wire, said) in [(Wire::AnthropicMessages, 0), (Wire::OpenaiResponses, 1)] {
+        let server = server(Behaviour::from(Script::new([Say::text("ok")])));
+        let told = |done: &Done| format!("{}{}", done.out, done.err).matches("cache.ttl = \"1h\" does nothing").count();
+        let done = Done::of(place.on(&server, wire, ["run", "hi"]));
+        assert_eq!((done.code, told(&done)), (0, said), "{wire}: {done:?}");
+        assert_eq!(told(&Done::of(place.on(&server, wire, ["doctor"]))), said, "{wire}");
     }
 }

@@ -277,3 +277,23 @@ fn a_patch_changes_a_file_once_under_all_its_names() {
     assert_eq!(report(&done)["files"].as_array().unwrap().len(), 1);
     assert_eq!(place.read("f"), "x\ny\n");
 }
+
+#[test]
+fn edits_of_one_file_at_the_same_time_are_all_there() {
+    let place = Place::new();
+    let lines = |mark: &str| (10..50).map(|line| format!("line {line}{mark}\n")).collect::<String>();
+    place.write("f", lines(""));
+    let edit = |line: usize| {
+        let input = format!(r#"{{"old": "line {line}", "new": "line {line} too"}}"#);
+        run(&place, &["edit", "f"], input)
+    };
+    std::thread::scope(|scope| {
+        let edits: Vec<_> = (10..50).map(|line| scope.spawn(move || edit(line))).collect();
+        edits.into_iter().for_each(|done| {
+            let done = done.join().unwrap();
+            assert_eq!(done.code, 0, "{done:?}");
+        });
+    });
+    assert_eq!(place.read("f"), lines(" too"));
+    assert_eq!(files(&place.folder()), ["f"], "nothing is left of their locks");
+}

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use stele_testkit::{Say, Script};
+use stele_testkit::{Behaviour, Fault, FaultKind, Say, Script};
 
 use crate::support::{Done, Place, server};
 
@@ -35,6 +35,7 @@ fn records_have_a_kind_and_everything_else_a_type() {
         "stop",
         "text",
         "usage",
+        "coverage",
         "cost",
         "hit_rate",
         "session",
@@ -50,6 +51,7 @@ fn records_have_a_kind_and_everything_else_a_type() {
     assert_eq!(keys, expected);
     assert_eq!((&result["steps"], &result["attempts"], &result["executions"]), (&json!(2), &json!(2), &json!(1)));
     assert_eq!(result["cost"], Value::Null, "no price is known");
+    assert_eq!(result["coverage"], json!({"known": 2, "attempts": 2}));
 }
 
 #[test]
@@ -112,6 +114,39 @@ fn edits_are_listed_with_their_lines() {
     let changed = &done.result()["changed_files"][0];
     assert_eq!((&changed["action"], &changed["added"], &changed["removed"]), (&json!("created"), &json!(2), &json!(0)));
     assert_eq!(place.read("new.txt"), "one\ntwo\n");
+}
+
+#[test]
+fn a_share_of_the_unknown_is_shown_nowhere() {
+    let usage = |read: Option<u64>| {
+        let mut usage = json!({"input_tokens": 1000, "output_tokens": 5});
+        usage["cache_read_input_tokens"] = read.map_or(Value::Null, |read| json!(read));
+        FaultKind::Usage(usage)
+    };
+    for (first, rate, tokens) in [
+        (usage(Some(3_000)), json!(0.75), " from cache"),
+        (usage(None), Value::Null, "? from cache"),
+        (FaultKind::NoUsage, Value::Null, "known for 1 of 2 attempts"),
+    ] {
+        let place = Place::new();
+        place.write("long.txt", "text\n");
+        let behaviour = Behaviour::from(script()).fault(Fault::at(0, 1..=1, first.clone()));
+        let server = server(behaviour.fault(Fault::at(1, 1..=1, usage(Some(3_000)))));
+        let done = Done::of(place.with(&server, ["run", "--json", "read it"]));
+        let (result, known) = (done.result(), if first == FaultKind::NoUsage { 1 } else { 2 });
+        assert_eq!((&result["hit_rate"], &result["coverage"]), (&rate, &json!({"known": known, "attempts": 2})));
+        let id = &place.sessions()[0];
+        let timeline = Done::of(place.stele(["sessions", "show", "--timeline", "--json", id])).lines().remove(0);
+        assert_eq!((&timeline["hit_rate"], &timeline["turns"][0]["hit_rate"]), (&rate, &rate), "{timeline}");
+        assert_eq!(&timeline["turns"][0]["coverage"], &result["coverage"]);
+        let report = Done::of(place.stele(["cache", "report", "--json", id])).lines();
+        assert_eq!(report.last().unwrap()["hit_rate"], rate, "{report:?}");
+        let again = Behaviour::from(script()).fault(Fault::at(0, 1..=1, first));
+        let again = crate::support::server(again.fault(Fault::at(1, 1..=1, usage(Some(3_000)))));
+        let text = Done::of(place.with(&again, ["run", "read it"])).err;
+        let line = text.lines().find(|line| line.starts_with("tokens")).unwrap();
+        assert!(line.contains(tokens), "{line}");
+    }
 }
 
 #[test]

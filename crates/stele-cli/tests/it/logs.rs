@@ -164,6 +164,38 @@ fn config_says_who_set_what() {
 }
 
 #[test]
+fn config_says_which_model_is_asked_and_why() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.home()).unwrap();
+    std::fs::write(place.home().join("config.toml"), "[routes.groq]\nmodel = \"m\"\n").unwrap();
+    let config = |arguments: &[&str]| {
+        let mut command = place.stele([&["config"][..], arguments].concat());
+        command.env("OPENAI_API_KEY", "k").env("STELE_BASE_URL", "http://127.0.0.1:9/v1").env("STELE_MODEL", "own");
+        Done::of(command)
+    };
+    let all = config(&["--json"]).lines();
+    let source = |key: &str| all.iter().find(|row| row["key"] == key).unwrap()["source"].as_str().unwrap().to_owned();
+    assert!(
+        source("routes.env").contains("STELE_MODEL") && source("routes.groq").ends_with("config.toml:2"),
+        "{all:?}"
+    );
+    assert_eq!(source("routes.openai"), "OPENAI_API_KEY");
+    for (key, shown) in [
+        ("model", "asked is own at http://127.0.0.1:9/v1 over openai-chat, route env (STELE_MODEL"),
+        ("routes.env", "own at http://127.0.0.1:9/v1"),
+        ("routes.openai", "OPENAI_API_KEY: gpt-"),
+        ("routes.openai.base_url", "(not set)"),
+        ("prices.m", "nothing in it is set"),
+    ] {
+        let done = config(&["--explain", key]);
+        assert!(done.code == 0 && done.out.contains(shown), "{key}: {done:?}");
+    }
+    let slip = config(&["--explain", "routes.opneai"]);
+    assert_eq!(slip.code, 2);
+    assert!(slip.err.contains("config.unknown_key") && slip.err.contains("`routes.openai`"), "{slip:?}");
+}
+
+#[test]
 fn models_lists_routes_and_prices_without_keys() {
     let place = Place::new();
     let mut command = place.stele(["models", "--json"]);

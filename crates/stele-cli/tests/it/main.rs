@@ -18,6 +18,7 @@ mod moved;
 mod probe;
 mod prompts;
 mod proxy;
+mod restore;
 mod rules;
 mod sessions;
 mod signals;

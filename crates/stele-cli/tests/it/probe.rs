@@ -248,6 +248,17 @@ fn a_damaged_ledger_is_told_and_set_aside() {
     assert!(listed.err.is_empty() && listed.lines().len() >= 2, "{listed:?}");
 }
 
+#[test]
+fn a_ledger_that_is_no_file_is_told_once() {
+    let (place, server) = (Place::new(), server(ok()));
+    assert_eq!(Probed::of(&place, &server, Wire::OpenaiChat).done.code, 0);
+    let path = find(&place.home());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let run = Done::of(place.on(&server, Wire::OpenaiChat, ["run", "hi"]));
+    assert_eq!((run.code, run.err.matches("ledger.unusable").count()), (0, 1), "{run:?}");
+}
+
 /// The ledger's file, somewhere in the home.
 fn find(folder: &std::path::Path) -> std::path::PathBuf {
     let mut folders = vec![folder.to_owned()];

@@ -185,6 +185,44 @@ fn calls_are_shown_one_after_the_other_in_the_models_order() {
 }
 
 #[test]
+fn what_a_command_left_running_is_named_where_it_still_runs_at_the_end() {
+    let place = Place::new();
+    let leaves = "(until [ -e gate ]; do sleep 0.01; done) & echo $! > pid; setsid tail -f /dev/null & echo up";
+    let server = server(Script::new([
+        Say::call("bash", &json!({"command": leaves})),
+        Say::call("bash", &json!({"command": "touch gate; tail --pid=$(cat pid) -f /dev/null"})),
+        Say::text("The server runs."),
+    ]));
+    let done = Done::of(place.with(&server, ["run", "--json", "--mode", "full", "start it"]));
+    let jobs = done.result()["jobs"].clone();
+    let named = jobs[0].as_str().unwrap();
+    assert!(named.starts_with("tail (") && named.contains("left running by: (until"), "{jobs}");
+    assert_eq!(jobs.as_array().unwrap().len(), 1, "{jobs}");
+    assert!(!named.contains("bash ("), "the other one ended: {jobs}");
+    std::fs::remove_file(place.folder().join("gate")).unwrap();
+    let done = Done::of(place.with(&server, ["run", "--mode", "full", "start it"]));
+    assert!(done.err.contains("still running: ") && done.err.contains("\n    up\n"), "{done:?}");
+    assert!(done.err.contains("job      tail (") && done.err.contains("ended with the run"), "{done:?}");
+}
+
+#[test]
+fn what_a_command_printed_can_be_seen() {
+    let place = Place::new();
+    let command = "for n in 1 2 3 4 5 6 7 8 9; do echo line $n; done";
+    let server = server(Script::new([Say::call("bash", &json!({"command": command})), Say::text("Done.")]));
+    let done = Done::of(place.with(&server, ["run", "--mode", "full", "count"]));
+    assert!(
+        done.err.contains("\n    … 4 lines before\n    line 5\n") && done.err.contains("\n    line 9\n"),
+        "{done:?}"
+    );
+    let id = &place.sessions()[0];
+    let brief = Done::of(place.stele(["sessions", "show", id]));
+    assert!(brief.out.contains("… 4 lines before") && !brief.out.contains("line 4"), "{brief:?}");
+    let full = Done::of(place.stele(["sessions", "show", "--full", id]));
+    assert!((1..=9).all(|n| full.out.contains(&format!("\n    line {n}\n"))), "{full:?}");
+}
+
+#[test]
 fn a_job_that_still_ran_is_named_in_the_result_and_to_the_person() {
     let place = Place::new();
     let job = Say::call("bash", &json!({"command": "sleep 60", "background": true}));

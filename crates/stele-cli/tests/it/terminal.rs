@@ -193,6 +193,37 @@ fn always_is_not_asked_again() {
 }
 
 #[test]
+fn always_names_its_rule_which_covers_no_more_than_what_was_asked() {
+    let place = Place::new();
+    let call = |command: &str| Say::call("bash", &json!({"command": command}));
+    let server = server(Script::new([
+        call("git push origin x"),
+        call("git push origin x --force"),
+        call("touch a"),
+        call("touch b"),
+        Say::text("All done."),
+    ]));
+    let mut terminal = Terminal::start(place.with(&server, ["run", "push it"]));
+    terminal.wait_for("always allows bash(git push origin x) in this session");
+    terminal.wait_for("[n]o");
+    terminal.type_line("a");
+    terminal.wait_for("(bash(git push origin x) is allowed in this session)");
+    terminal.wait_for("git push origin x --force");
+    terminal.wait_for("[n]o");
+    terminal.type_line("n");
+    terminal.wait_for("always allows bash(touch a) in this session");
+    terminal.wait_for("[n]o");
+    terminal.type_line("a rm *");
+    terminal.wait_for("has to cover this command");
+    terminal.wait_for("[n]o");
+    terminal.type_line("a touch *");
+    terminal.wait_for("(bash(touch *) is allowed in this session)");
+    let (code, seen) = terminal.end();
+    assert_eq!((code, seen.matches("may bash run?").count()), (0, 3), "{seen}");
+    assert!(place.folder().join("a").exists() && place.folder().join("b").exists(), "{seen}");
+}
+
+#[test]
 fn the_line_interface_talks_steers_and_leaves() {
     let place = Place::new();
     let behaviour =

@@ -78,6 +78,8 @@ fn a_paste_at_a_question_is_no_answer() {
     terminal.wait_for("[n]o");
     // From a terminal that does not say what is pasted.
     terminal.type_keys("notes for you:\ny\nmore\n");
+    terminal.wait_for("more");
+    terminal.type_line("");
     terminal.wait_for("type the answer");
     terminal.wait_for("[n]o");
     terminal.type_line("/mode full");
@@ -151,22 +153,109 @@ fn a_command_that_waits_says_so_and_one_that_is_pasted_is_text() {
 }
 
 #[test]
-fn keys_without_a_character_reach_nobody() {
+fn a_paste_tells_the_agent_what_it_asked_once_enter_is_pressed_behind_it() {
     let place = Place::new();
-    let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("I see.").into()));
+    let ask = |question: &str| Say::call("ask", &json!({"questions": [{"question": question}]}));
+    let server = server(
+        Behaviour::from(Script::new([ask("What does it say?"), ask("And now?"), ask("Last?"), Say::text("All done.")]))
+            .fault(Fault::at(0, 1..=1, FaultKind::Stall { at: Cut::Start })),
+    );
     let mut terminal = Terminal::start(place.with(&server, []));
     terminal.wait_for("> ");
-    terminal.type_line("\u{1b}[A");
-    terminal.wait_for("nothing was sent");
+    terminal.type_line("make it");
+    server.wait_for(1, WAIT).unwrap();
+    // A paste that begins before the question is none of its answer, wherever it ends.
+    terminal.type_keys("\u{1b}[200~early\rlines");
+    terminal.wait_for("lines");
+    server.release();
+    terminal.wait_for("your answer: ");
+    terminal.type_keys(" late\rlines\u{1b}[201~\u{1b}[200~error:\r  at 1\u{1b}[201~");
+    terminal.wait_for("  at 1");
+    assert_eq!(server.requests().len(), 1, "nothing is answered yet");
+    terminal.type_line("");
+    terminal.wait_for("And now?");
+    terminal.wait_for("your answer: ");
+    // From a terminal that does not say what is pasted.
+    terminal.type_keys("error:\n  at 2\n");
+    terminal.wait_for("  at 2");
+    terminal.type_line(" or so");
+    terminal.wait_for("Last?");
+    terminal.wait_for("your answer: ");
+    terminal.type_line("no");
+    terminal.wait_for("All done.");
     terminal.wait_for("> ");
-    assert!(server.requests().is_empty());
-    terminal.type_line("he\u{1b}[Dll\u{c}x\u{7f}o");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end().0, 0);
+    let sent = server.requests();
+    let answers: Vec<_> = sent.iter().skip(1).map(texts).collect();
+    assert!(answers[0].contains("at 1"), "{}", answers[0]);
+    assert!(!answers[0].contains("late"), "{}", answers[0]);
+    assert!(answers[1].contains("at 2 or so"), "{}", answers[1]);
+}
+
+#[test]
+fn a_line_is_edited_where_the_cursor_is_and_earlier_ones_come_back() {
+    let place = Place::new();
+    let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("I see.").into()));
+    let said = |lines: &[&str]| {
+        let mut terminal = Terminal::start(place.with(&server, []));
+        terminal.wait_for("> ");
+        for line in lines {
+            let before = server.requests().len();
+            terminal.type_line(line);
+            terminal.wait_for("I see.");
+            terminal.wait_for("> ");
+            assert_eq!(server.requests().len(), before + 1);
+        }
+        terminal.type_line("/quit");
+        let (code, seen) = terminal.end();
+        assert!(code == 0 && !seen.contains("^["), "{seen}");
+    };
+    said(&[
+        "he\u{1b}[Dxl\u{c}\u{7f}\u{7f}h\u{1b}[Fllo",
+        "\u{6f22}\u{5b57} two\u{1b}[H\u{1b}[Cx",
+        "\u{1b}[200~/mode full\u{1b}[201~",
+        "\u{1b}[A\u{1b}[A\u{1b}[A, again",
+    ]);
+    // Another session of this folder; what was no command is none when it comes again.
+    said(&["\u{1b}[A", "\u{10}\u{10}", "half\u{1b}[A\u{1b}[B line"]);
+    let first = |request: &Received| {
+        let messages = request.json()["messages"].as_array().unwrap().clone();
+        messages.iter().rfind(|message| message["role"] == "user").unwrap()["content"].to_string()
+    };
+    let sent: Vec<String> = server.requests().iter().map(first).collect();
+    let expect =
+        ["hhello", "\u{6f22}x\u{5b57} two", "/mode full", "hhello, again", "hhello, again", "/mode full", "half line"];
+    assert_eq!(sent.len(), expect.len());
+    for (sent, expect) in sent.iter().zip(expect) {
+        assert!(sent.contains(&json!(expect).to_string()), "{expect}: {sent}");
+    }
+}
+
+#[test]
+fn what_stands_in_the_line_stays_there_when_the_turn_is_over() {
+    let place = Place::new();
+    let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("I see.").into()).fault(Fault::at(
+        0,
+        1..=1,
+        FaultKind::Stall { at: Cut::Start },
+    )));
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    terminal.type_line("look");
+    server.wait_for(1, WAIT).unwrap();
+    terminal.type_keys("and th\u{1b}[D");
+    terminal.wait_for("and th");
+    server.release();
+    terminal.wait_for("I see.");
+    terminal.wait_for("and th");
+    terminal.wait_for("> \u{1b}[0mand th");
+    terminal.type_line("\u{1b}[Cen");
     terminal.wait_for("I see.");
     terminal.wait_for("> ");
     terminal.type_line("/quit");
-    let (code, seen) = terminal.end();
-    assert!(code == 0 && !seen.contains("\u{1b}[A") && !seen.contains("^["), "{seen}");
-    assert!(texts(&server.requests()[0]).contains("\"hello\""), "{}", texts(&server.requests()[0]));
+    assert_eq!(terminal.end().0, 0);
+    assert!(texts(&server.requests()[1]).contains("\"and then\""), "{}", texts(&server.requests()[1]));
 }
 
 #[test]
@@ -242,4 +331,58 @@ fn a_model_that_takes_its_time_is_waited_for_in_words() {
     terminal.wait_for("> ");
     terminal.type_line("/quit");
     assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn jobs_are_listed_looked_at_and_stopped_and_their_ends_are_told() {
+    let place = Place::new();
+    let job = |command: &str| Say::call("bash", &json!({"command": command, "background": true}));
+    let server = server(
+        Behaviour::from(Script::new([
+            job("echo first; until [ -e gate ]; do sleep 0.05; done; exit 3"),
+            job("echo second; sleep 300"),
+            Say::text("Started."),
+            Say::text("I know."),
+        ]))
+        .fault(Fault::at(2, 1..=1, FaultKind::Stall { at: Cut::Start })),
+    );
+    let mut terminal = Terminal::start(place.with(&server, ["--mode", "full"]));
+    terminal.wait_for("> ");
+    terminal.type_line("/jobs");
+    terminal.wait_for("nothing was started in the background");
+    terminal.type_line("start them");
+    server.wait_for(3, WAIT).unwrap();
+    // While the agent works as well.
+    terminal.type_line("/jobs");
+    terminal.wait_for("j1: running, ");
+    terminal.wait_for("j2: running, ");
+    server.release();
+    terminal.wait_for("Started.");
+    terminal.wait_for("> ");
+    terminal.type_line("/jobs j1");
+    terminal.wait_for("[j1: running, ");
+    terminal.type_line("/jobs j9");
+    terminal.wait_for("there is no job j9 here; known: j1, j2");
+    // Told while something stands in the line, which stays there.
+    terminal.wait_for("> ");
+    terminal.type_keys("half");
+    terminal.wait_for("half");
+    place.write("gate", "");
+    terminal.wait_for("· j1: exit 3");
+    terminal.wait_for("half");
+    terminal.type_line("\u{15}/jobs j1");
+    terminal.wait_for("first\r\n[j1: exit 3");
+    terminal.type_line("/jobs stop j2");
+    terminal.wait_for("· j2: stopped: cancelled");
+    terminal.type_line("/jobs stop j2");
+    terminal.wait_for("j2 has ended already");
+    terminal.type_line("and now?");
+    terminal.wait_for("I know.");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    let last = texts(server.requests().last().unwrap());
+    assert!(last.contains("j1: exit 3") && last.contains("j2: stopped: cancelled"), "the model is told too: {last}");
+    place.assert_clean();
 }

@@ -106,6 +106,28 @@ pub struct FileMeta {
     /// Unified diff, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<Text>,
+    /// The lines of the content that the model was shown; absent when it knows all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<FilePart>,
+}
+
+/// Some lines of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FilePart {
+    /// First line, from 1.
+    pub offset: u64,
+    /// Lines; none where none of it was shown.
+    pub lines: u64,
+    /// Lines there are.
+    pub total: u64,
+}
+
+impl FilePart {
+    /// Nothing of a content of so many lines.
+    #[must_use]
+    pub fn nothing_of(total: u64) -> Self {
+        Self { offset: 1, lines: 0, total }
+    }
 }
 
 /// What a tool did with a file.
@@ -137,6 +159,9 @@ pub struct ProcessMeta {
     pub timed_out: bool,
     /// Bytes of output, shown or not.
     pub output_bytes: u64,
+    /// What of it still ran when the call returned, in words; absent when nothing did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
 }
 
 /// What a search found.

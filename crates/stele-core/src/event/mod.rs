@@ -166,6 +166,8 @@ events! {
     UndoApplied = "undo/applied",
     /// A turn that was taken back was done again.
     RedoApplied = "redo/applied",
+    /// The files of an undo or redo are changed; without it they are on the way.
+    RestoreEnded = "restore/ended",
     /// An import found damage: it stands for a record that was lost, or keeps the damaged bytes.
     ImportDamaged = "import/damaged",
 }

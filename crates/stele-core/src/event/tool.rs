@@ -1,7 +1,7 @@
 //! Tool calls, from the model's asking to the result.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{By, ResultMeta, Texts};
 use crate::call::Verdict;
@@ -38,9 +38,12 @@ pub struct ToolGated {
     /// Why, for a person and, in a refusal, for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The rule that "always" would grant.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub always: Option<String>,
+    /// The rules that "always" would grant. Earlier logs have one, as a string.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_many")]
+    pub always: Vec<String>,
+    /// The rules with which it would run without a question, were they given on the command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settled_with: Vec<String>,
     /// The lowest mode above the session's own in which it would run without a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_by: Option<Mode>,
@@ -78,10 +81,11 @@ impl Texts for ApprovalDecided {}
 pub enum ApprovalOutcome {
     /// This call only.
     Once,
-    /// This call, and every later one that the rule covers, in this session.
+    /// This call, and every later one that the rules cover, in this session.
     Always {
-        /// The rule, as the person read it.
-        rule: String,
+        /// The rules, as the person read them. Earlier logs have one, as `rule`.
+        #[serde(alias = "rule", deserialize_with = "one_or_many")]
+        rules: Vec<String>,
     },
     /// Not this call.
     Reject {
@@ -130,4 +134,18 @@ impl Texts for ToolResult {
             }
         }
     }
+}
+
+/// A list, or the one string that stood in its place in earlier logs.
+fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::One(rule) => vec![rule],
+        OneOrMany::Many(rules) => rules,
+    })
 }

@@ -11,6 +11,10 @@ use crate::{CallId, Content, Hash};
 pub struct FileChanged {
     /// The call that changed it.
     pub call: CallId,
+    /// True for what a call is about to change, on disk before it does: where that comes to something else, another
+    /// record says so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ahead: bool,
     /// The file.
     #[serde(flatten)]
     pub change: FileChange,
@@ -38,6 +42,9 @@ pub struct FileChange {
     /// The first of the folders that were made for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<String>,
+    /// Other names that the same file had before (hard links), as far as they are known; absent when it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linked: Option<Vec<String>>,
 }
 
 /// What a file was at some time, without its bytes.
@@ -94,6 +101,14 @@ impl Texts for RedoApplied {
         self.files.iter_mut().filter_map(|file| file.kept.as_mut()).for_each(visit);
     }
 }
+
+/// `restore/ended`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RestoreEnded {
+    /// The turn whose files are as the last undo or redo says.
+    pub turn: u64,
+}
+impl Texts for RestoreEnded {}
 
 /// A file that an undo or redo left as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use super::step::retried;
 use super::told::unanswered;
 use super::{Action, append, epoch_reason};
-use crate::account;
+use crate::account::Terms;
 use crate::limits::{self, LimitKind};
 use crate::state::{Phase, State, Step, Turn};
 use crate::{AssistantMessage, EndReason, LimitNear, LimitReached, Micros};
@@ -107,7 +107,7 @@ fn unpriced(state: &State) -> String {
 /// The most the next request can cost: nothing read from the cache, the answer as long as it may be.
 fn next_cost(state: &State) -> Option<Micros> {
     let epoch = state.epoch.as_ref()?;
-    account::most(epoch.price, state.prompt_bytes(), epoch.max_output)
+    Terms::of(&epoch.config, epoch.price, epoch.max_output).most(state.input_at_most())
 }
 
 /// Every counted limit with what was observed.

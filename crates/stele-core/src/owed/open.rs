@@ -12,7 +12,7 @@ pub fn resume(state: &State) -> Vec<Event> {
     let calls = state.step.iter().flat_map(|step| &step.calls);
     calls
         .filter(|call| call.stage == CallStage::Running && call.effects != Effects::None)
-        .map(|call| outcome_unknown(call.call))
+        .map(|call| outcome_unknown(state, call.call))
         .chain(lost_jobs(state))
         .collect()
 }
@@ -57,7 +57,7 @@ pub fn close(state: &State, partial: &str) -> Vec<Event> {
         match &step.phase {
             Phase::Answered => events.extend(step.calls.iter().filter_map(|call| match call.stage {
                 CallStage::Done => None,
-                CallStage::Running => Some(outcome_unknown(call.call)),
+                CallStage::Running => Some(outcome_unknown(state, call.call)),
                 _ => Some(refused(call.call, "tool.not_started", "not run: the session was closed first")),
             })),
             Phase::Sending { attempt } => events.push(partial_answer(state, *attempt, partial, None)),

@@ -2,9 +2,12 @@
 
 use crate::state::State;
 use crate::{
-    AssistantMessage, Block, CallId, Event, Producer, ResultMeta, Stop, Text, ToolError, ToolErrorClass, ToolResult,
-    Usage, Wire,
+    AssistantMessage, Block, CallId, Event, FileChange, Producer, ResultMeta, Stop, Text, ToolError, ToolErrorClass,
+    ToolResult, Usage, Wire, name_on_a_line,
 };
+
+/// How many files are named that an interrupted call had changed.
+const NAMED: usize = 8;
 
 /// The answer that stands for one that never came, so that roles alternate.
 pub(super) fn unanswered(state: &State, attempt: u32) -> Event {
@@ -84,12 +87,28 @@ fn distance(one: &str, other: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-pub(super) fn outcome_unknown(call: CallId) -> Event {
-    result_error(
-        call,
-        "tool.outcome_unknown",
-        ToolErrorClass::OutcomeUnknown,
-        "outcome_unknown: this call was started and the agent was interrupted before it ended. \
+pub(super) fn outcome_unknown(state: &State, call: CallId) -> Event {
+    let message = format!(
+        "outcome_unknown: this call was started and the agent was interrupted before it ended. {}\
          Check what it did before you repeat it.",
-    )
+        reached(state.history().ahead(call))
+    );
+    result_error(call, "tool.outcome_unknown", ToolErrorClass::OutcomeUnknown, &message)
+}
+
+/// How far a call came that had said which files it would change.
+fn reached(files: &[FileChange]) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    let changed: Vec<&FileChange> = files.iter().filter(|file| file.before != file.after).collect();
+    let names: Vec<_> = changed.iter().take(NAMED).map(|file| name_on_a_line(&file.path)).collect();
+    let more = match changed.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match changed.len() {
+        0 => format!("It had changed none of its {} files. ", files.len()),
+        count => format!("It had changed {count} of its {} files: {}{more}. ", files.len(), names.join(", ")),
+    }
 }

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Counters, Epoch, State, Step, Turn, Waiting};
+use super::{Answered, Counters, Epoch, State, Step, Turn, Waiting};
 use crate::cut::Origin;
 use crate::surface::{CallRecord, SurfaceItem, derive, derive_each};
 use crate::{
-    Account, Block, CallId, Coverage, CutReason, EndReason, EpochReason, History, ItemId, JobId, JobMeta, JobStatus,
-    Message, Micros, Mode, ModelSet, Part, Producer, ReadFiles, Seq, SessionStarted, ShownFiles, TodoItem, Usage,
+    Account, Block, CallId, Config, Coverage, CutReason, EndReason, EpochReason, History, ItemId, JobId, JobMeta,
+    JobStatus, Message, Micros, Mode, ModelSet, Part, Producer, PromptDigest, ReadFiles, Seq, SessionStarted,
+    ShownFiles, TodoItem, Usage,
 };
 
 impl State {
@@ -160,6 +161,12 @@ impl State {
         self.account.usage()
     }
 
+    /// Share of the input that was read from the cache so far; absent when it is not known of every attempt.
+    #[must_use]
+    pub fn hit_rate(&self) -> Option<f64> {
+        self.account.hit_rate()
+    }
+
     /// For how many attempts usage is known.
     #[must_use]
     pub fn coverage(&self) -> Coverage {
@@ -226,14 +233,37 @@ impl State {
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Where the `main` request before the open step's ended, in items; absent for an epoch's first.
+    /// Where prompts before the open step's ended, as far as an entry of the cache may stand there: the last that its
+    /// endpoint answered, and a later one of the epoch of which nobody knows. Those that it does not begin with count for
+    /// nothing. Before revision 3 it is the last that was sent.
     #[must_use]
-    pub fn previous_items(&self) -> Option<u64> {
-        let sent = self.epoch.as_ref()?.sent.as_ref()?;
-        match &self.step {
-            Some(step) if step.number == sent.step => sent.previous_items,
-            _ => Some(sent.prompt.items),
-        }
+    pub fn earlier_prompts(&self) -> Vec<PromptDigest> {
+        let Some(epoch) = &self.epoch else { return Vec::new() };
+        let sent = match (&epoch.sent, &self.step) {
+            (Some(sent), Some(step)) if step.number == sent.step => return sent.earlier.clone(),
+            (sent, _) => sent.as_ref().map(|sent| sent.prompt),
+        };
+        let answered = self.answered_by(&epoch.config).filter(|_| epoch.config.derive_rev >= 3);
+        let answered = answered.map(|answered| answered.prompt);
+        let later = sent.filter(|sent| answered.is_none_or(|answered| answered.hash != sent.hash));
+        answered.into_iter().chain(later).collect()
+    }
+
+    /// The last prompt that was answered where requests under this configuration go to.
+    #[must_use]
+    pub fn answered_by(&self, config: &Config) -> Option<&Answered> {
+        self.answered.iter().find(|answered| answered.is_of(config))
+    }
+
+    /// The most tokens that the input of the next request can have: what the provider counted of it, and a token for each
+    /// byte that came since, or for each of all where it has counted none. No tokenizer makes more.
+    #[must_use]
+    pub fn input_at_most(&self) -> u64 {
+        let all = self.prompt_bytes();
+        let (Some(counted), Some(epoch)) = (&self.counted, &self.epoch) else { return all };
+        let header = if counted.epoch == epoch.n { 0 } else { epoch.header_bytes };
+        let new = self.surface_bytes.saturating_sub(counted.surface_bytes).saturating_add(header);
+        all.min(counted.input.saturating_add(new))
     }
 
     /// The messages from a place of the surface on, see [`derive`]; none before the first epoch.

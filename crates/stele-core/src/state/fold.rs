@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
-use super::{CallStage, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting};
+use super::{Answered, CallStage, Counted, Epoch, Phase, Sent, State, Step, StepCall, Turn, Waiting};
 use crate::cut::{Mark, Origin, Showing, Told};
 use crate::surface::{CallRecord, SurfaceItem};
 use crate::{
     ApprovalOutcome, Block, CallId, CutReason, Effects, EndReason, EpochOpened, EpochReason, Event, Failure,
-    FileAction, FileMeta, Header, JobMeta, JobStatus, Millis, PrefaceBlock, ReadMeta, Record, Segment, Seq, Shown,
-    Source, Stop, SystemBlock, ToolErrorClass, ToolResult, ToolSchema, Verdict, Zone,
+    FileAction, FileMeta, Header, JobMeta, JobStatus, Millis, OptionalField, PrefaceBlock, ReadMeta, Record, Segment,
+    Seq, Shown, Source, Stop, SystemBlock, ToolErrorClass, ToolResult, ToolSchema, Usage, Verdict, Zone,
 };
+
+/// Endpoints whose last prompt is remembered, at most: nobody goes back and forth between more within a cache's life.
+const ENDPOINTS_MAX: usize = 8;
 
 impl State {
     /// Passes over a record that says nothing to this build: only its position counts.
@@ -25,7 +28,11 @@ impl State {
             turn.tokens = turn.tokens.saturating_add(usage.context().unwrap_or(0));
         }
         match &record.event {
-            Event::SessionStarted(started) => self.session = Some(started.clone()),
+            Event::SessionStarted(started) => {
+                self.session = Some(started.clone());
+                // What the session before was about to change is not a fork's to do.
+                self.history.restored();
+            }
             Event::SessionMoved(moved) => {
                 // Where a command went to lies in the folder that was left.
                 self.cwd = None;
@@ -89,13 +96,15 @@ impl State {
             Event::CapsSet(set) => self.set_caps(set, record.ts),
             Event::RequestSent(sent) => {
                 self.counters.attempts += 1;
-                let (surface, previous_items) = (self.surface.len(), self.previous_items());
+                let (surface, surface_bytes) = (self.surface.len(), self.surface_bytes);
+                let earlier = self.earlier_prompts();
                 if let Some(step) = &mut self.step {
                     step.phase = Phase::Sending { attempt: sent.attempt };
                     if let Some(epoch) = &mut self.epoch {
                         let (seq, prompt) = (record.seq, sent.prompt);
                         let (at, step) = (record.ts, step.number);
-                        epoch.sent = Some(Sent { seq, at, input: None, prompt, surface, previous_items, step });
+                        let input = None;
+                        epoch.sent = Some(Sent { seq, at, input, prompt, surface, surface_bytes, earlier, step });
                     }
                 }
             }
@@ -171,6 +180,7 @@ impl State {
                 self.history.undo(applied, &self.todo, items);
             }
             Event::RedoApplied(applied) => self.history.redo(applied),
+            Event::RestoreEnded(_) => self.history.restored(),
         }
     }
 
@@ -214,11 +224,11 @@ impl State {
         if let (Some(reason), Some(turn)) = (given_up, &mut self.turn) {
             turn.ending.get_or_insert(reason);
         }
+        if self.step.as_ref().is_some_and(|step| matches!(step.phase, Phase::Sending { .. })) {
+            self.hear(message.usage, !message.interrupted || !message.content.is_empty());
+        }
         if let Some(step) = &mut self.step {
             step.phase = Phase::Answered;
-            if let Some(sent) = self.epoch.as_mut().and_then(|epoch| epoch.sent.as_mut()) {
-                sent.input = message.usage.and_then(|usage| usage.input()).or(sent.input);
-            }
             step.calls = message
                 .content
                 .iter()
@@ -282,7 +292,8 @@ impl State {
         self.tell_of(&result.meta.jobs);
         let tool = self.calls.get(&result.call).map_or("a tool", |record| record.name.as_str());
         self.history.result(result, tool);
-        let files = result.meta.files.iter().map(|file| (PathBuf::from(&file.path), file.hash)).collect();
+        let files = result.meta.files.iter();
+        let files = files.map(|file| (PathBuf::from(&file.path), file.hash.map(|hash| (hash, file.part)))).collect();
         let shown = match (&result.meta.read, result.meta.files.as_slice()) {
             (Some(read), [file]) => showing(file, read),
             _ => None,
@@ -310,7 +321,14 @@ impl State {
             }
         }
         let header_bytes = opened.segments.iter().map(|segment| segment.text.len() as u64).sum();
-        let before = self.epoch.take().and_then(|epoch| epoch.sent.or(epoch.before));
+        let before = self.epoch.take();
+        let counts =
+            |epoch: &Epoch| (epoch.config.wire, &epoch.config.model) == (opened.config.wire, &opened.config.model);
+        // Another model counts in another way.
+        if !before.as_ref().is_some_and(counts) {
+            self.counted = None;
+        }
+        let before = before.and_then(|epoch| epoch.sent.or(epoch.before));
         self.cut = None;
         // A repair takes nothing but the cut.
         if opened.reason != EpochReason::Repair {
@@ -344,7 +362,30 @@ impl State {
         }
     }
 
+    /// Takes in what an answer shows of the prompt, `begun` where some of it arrived: then the endpoint has the prompt in
+    /// its cache.
+    fn hear(&mut self, usage: Option<Usage>, begun: bool) {
+        let Some(epoch) = &mut self.epoch else { return };
+        let Some(sent) = &mut epoch.sent else { return };
+        let usage = usage.unwrap_or_default();
+        sent.input = usage.input().or(sent.input);
+        if let Some(input) = usage.counted() {
+            self.counted = Some(Counted { input, epoch: epoch.n, surface_bytes: sent.surface_bytes });
+        }
+        if begun || !usage.is_unknown() {
+            let (config, prompt, at) = (&epoch.config, sent.prompt, sent.at);
+            let (wire, base_url, model) = (config.wire, config.base_url.clone(), config.model.clone());
+            let (marked, parameters) = (config.sends(OptionalField::CacheControl), config.parameters.clone());
+            self.answered.retain(|answered| !answered.is_of(config));
+            if self.answered.len() == ENDPOINTS_MAX {
+                self.answered.remove(0);
+            }
+            self.answered.push(Answered { wire, base_url, model, at, marked, parameters, prompt });
+        }
+    }
+
     fn fail(&mut self, attempt: u32, failure: &Failure) {
+        self.hear(failure.usage, failure.output);
         if let Some(step) = &mut self.step {
             if failure.output {
                 step.failed_after_output += 1;
@@ -356,10 +397,12 @@ impl State {
     }
 
     fn decide(&mut self, decided: &crate::ApprovalDecided) {
-        if let ApprovalOutcome::Always { rule } = &decided.outcome
-            && !self.grants.contains(rule)
-        {
-            self.grants.push(rule.clone());
+        if let ApprovalOutcome::Always { rules } = &decided.outcome {
+            for rule in rules {
+                if !self.grants.contains(rule) {
+                    self.grants.push(rule.clone());
+                }
+            }
         }
         let unanswered = decided.outcome == ApprovalOutcome::Unanswered;
         self.counters.unanswered += u64::from(unanswered);

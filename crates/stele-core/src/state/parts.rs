@@ -3,7 +3,8 @@
 use crate::limits::TurnLimits;
 use crate::repeats::Repeats;
 use crate::{
-    CallId, Config, Effects, EndReason, EpochReason, Failure, Header, Millis, Price, PromptDigest, SegmentDigest, Seq,
+    CallId, Config, Effects, EndReason, EpochReason, Failure, Header, Millis, Parameters, Price, PromptDigest,
+    SegmentDigest, Seq, Wire,
 };
 
 /// What the requests of a stretch share.
@@ -45,10 +46,50 @@ pub struct Sent {
     pub prompt: PromptDigest,
     /// How much of the surface it held.
     pub surface: usize,
-    /// Where the request before it ended, in items; absent for the epoch's first.
-    pub previous_items: Option<u64>,
+    /// Bytes of that.
+    pub(crate) surface_bytes: u64,
+    /// Where prompts before it ended.
+    pub earlier: Vec<PromptDigest>,
     /// Its step.
     pub step: u64,
+}
+
+/// The last prompt at one endpoint that was answered, or began to be: what its cache holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answered {
+    /// The protocol.
+    pub wire: Wire,
+    /// Where it went to.
+    pub base_url: String,
+    /// The model.
+    pub model: String,
+    /// When it was sent.
+    pub at: Millis,
+    /// True when it carried cache marks.
+    pub marked: bool,
+    /// Its parameters: some of them are part of what is cached.
+    pub parameters: Parameters,
+    /// Its items.
+    pub prompt: PromptDigest,
+}
+
+impl Answered {
+    /// Whether requests under this configuration go to the same endpoint.
+    #[must_use]
+    pub fn is_of(&self, config: &Config) -> bool {
+        (self.wire, &self.base_url, &self.model) == (config.wire, &config.base_url, &config.model)
+    }
+}
+
+/// A prompt whose tokens the provider counted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    /// Its tokens.
+    pub(crate) input: u64,
+    /// Its epoch.
+    pub(crate) epoch: u32,
+    /// Bytes of the surface that are part of it, at least.
+    pub(crate) surface_bytes: u64,
 }
 
 /// An item of the inbox.

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use stele_core::limits::{LimitKind, TurnLimits};
 use stele_core::{
-    Action, AssistantMessage, Block, BodyDigest, EndReason, EpochDue, EpochOpened, EpochReason, Event, Failure,
-    FailureCode, Hash, InboxQueued, Micros, OptionalField, Part, Price, PromptDigest, Purpose, RequestFailed,
+    Action, AssistantMessage, Block, BodyDigest, CacheTtl, EndReason, EpochDue, EpochOpened, EpochReason, Event,
+    Failure, FailureCode, Hash, InboxQueued, Micros, OptionalField, Part, Price, PromptDigest, Purpose, RequestFailed,
     RequestSent, Segment, Source, State, Stop, Target, Text, Usage, Zone, may_send_again, owed, partial_answer,
 };
 
@@ -27,7 +27,7 @@ const LONGEST: u64 = 100 * 10_000;
 /// The most that a request under the open epoch can cost.
 fn bound(state: &State) -> Option<Micros> {
     let epoch = state.epoch()?;
-    epoch.price?.at_most(state.prompt_bytes().div_ceil(2), epoch.max_output?)
+    epoch.price?.at_most(state.input_at_most(), epoch.max_output?, CacheTtl::FiveMinutes)
 }
 
 fn prompt(run: &mut Run, limits: TurnLimits) {
@@ -68,7 +68,10 @@ fn send(run: &mut Run, attempt: u32) {
 
 /// How an attempt ends: every kind of failure with or without usage, an answer with or without a call.
 fn end(run: &mut Run, world: World, id: u64, attempt: u32) {
-    let input = world.draw("input", id, run.state.prompt_bytes().div_ceil(2) + 1);
+    // One tokenizer in each world, which makes at most a token of a byte.
+    let eighths = 1 + world.draw("tokenizer", 0, 8);
+    let input = run.state.prompt_bytes() * eighths / 8;
+    assert!(input <= run.state.input_at_most());
     let told = Usage { fresh: Some(input), output: Some(world.draw("output", id, 101)), ..Usage::default() };
     let usage = Some(told).filter(|_| world.draw("told", id, 12) != 0);
     let failed = |code, output| Failure { output, usage, ..Failure::new(code, "no") };

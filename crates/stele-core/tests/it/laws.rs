@@ -444,6 +444,7 @@ fn what_was_shown_of_a_file_is_known_while_it_is_on_the_surface() {
             added: 0,
             removed: 0,
             diff: None,
+            part: None,
         };
         let read = ReadMeta { offset: 1, lines: 9, total: 9, unchanged, saved: 0 };
         let meta = ResultMeta { files: vec![file], read: Some(read), ..ResultMeta::default() };

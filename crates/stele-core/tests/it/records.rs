@@ -98,8 +98,9 @@ fn bytes_of_a_file_are_cited_stored_once_and_not_fetched() {
         after: None,
         kept: Some(Content::new(&bytes[..])),
         made: None,
+        linked: None,
     };
-    let event = FileChanged { call: CallId(1), change };
+    let event = FileChanged { call: CallId(1), ahead: false, change };
     let mut record = Record { seq: Seq(7), ts: Millis(1), turn: Some(1), step: None, event: event.into() };
     let stored = record.encode().unwrap();
     assert_eq!(stored.files, [(Hash::of(bytes), Arc::from(&bytes[..]))]);

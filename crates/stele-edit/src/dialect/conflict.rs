@@ -1,6 +1,6 @@
 //! Search/replace blocks between conflict markers.
 
-use super::{Fault, Lines, Section};
+use super::{Fault, Read, Section};
 use crate::find::{Sought, Texts, Unit};
 use crate::perform::{InsertAt, Request};
 use crate::text::blank;
@@ -53,12 +53,17 @@ impl Marks {
     }
 }
 
+/// True for a marker that says in a word that a block starts.
+pub(super) fn names_itself(line: &str) -> bool {
+    marker(line, '<').is_some_and(|(_, words)| says(words, &OPENING))
+}
+
 fn is_divider(line: &str, length: usize) -> bool {
     let line = line.trim_end();
     line.len() == length && line.bytes().all(|byte| byte == b'=')
 }
 
-pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
+pub(super) fn parse(lines: &[&str]) -> Result<Read, Fault> {
     let marks = Marks::new(lines);
     let mut requests = Vec::new();
     let mut left = Vec::new();
@@ -68,7 +73,7 @@ pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
             if stray(lines[at]) {
                 return Err(Fault::broken(at, "there is a marker that belongs to no block"));
             }
-            left.push(lines[at]);
+            left.push(at);
             at += 1;
             continue;
         };
@@ -77,7 +82,7 @@ pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
         at = next;
     }
     let sections = if requests.is_empty() { Vec::new() } else { vec![Section::unnamed(requests)] };
-    Ok((sections, left))
+    Ok(Read { sections, left, notes: Vec::new() })
 }
 
 /// A closing marker that says what it is, outside a block.
@@ -174,7 +179,7 @@ mod tests {
 
     fn texts(input: &str) -> Result<Vec<(String, Option<String>)>, Fault> {
         let lines: Vec<&str> = input.lines().collect();
-        let (sections, _) = parse(&lines)?;
+        let sections = parse(&lines)?.sections;
         let super::super::Action::Change { requests, .. } = &sections[0].action else { panic!() };
         Ok(requests
             .iter()

@@ -1,8 +1,9 @@
 //! The `*** Begin Patch` envelope.
 
-use super::{Action, Fault, Lines, Section};
+use super::{Action, Fault, Read, Section};
 use crate::find::{Sought, Texts, Unit};
 use crate::perform::{InsertAt, Request, created};
+use crate::refuse::{Code, Refusal};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -19,12 +20,11 @@ pub(super) fn marks(line: &str) -> bool {
         && (line == BEGIN || line == END || [ADD, UPDATE, DELETE].iter().any(|mark| line.starts_with(mark)))
 }
 
-pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
+pub(super) fn parse(lines: &[&str]) -> Result<Read, Fault> {
     let begin = lines.iter().position(|line| marks(line)).unwrap_or(0);
     if lines.get(begin).is_none_or(|line| line.trim() != BEGIN) {
         return Err(Fault::broken(begin, format!("it does not start with `{BEGIN}`")));
     }
-    let mut left: Vec<&str> = lines[..begin].to_vec();
     let mut sections = Vec::new();
     let mut at = begin + 1;
     loop {
@@ -33,8 +33,11 @@ pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
         };
         let path = |mark: &str| line.strip_prefix(mark).map(|path| path.trim().to_owned());
         if line == END {
-            left.extend(&lines[at + 1..]);
-            return Ok((sections, left));
+            if lines[at + 1..].iter().any(|line| marks(line)) {
+                return Err(Fault::Refused(Refusal::new(Code::Unparsed, second(at))));
+            }
+            let left = (0..begin).chain(at + 1..lines.len()).collect();
+            return Ok(Read { sections, left, notes: Vec::new() });
         }
         let (path, action, next) = if let Some(path) = path(ADD) {
             let (action, next) = add(lines, at + 1)?;
@@ -56,6 +59,13 @@ pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
         sections.push(Section { path: Some(path), action });
         at = next;
     }
+}
+
+fn second(end: usize) -> String {
+    format!(
+        "there is a second envelope after `{END}` (line {}); send one, with all files between `{BEGIN}` and `{END}`",
+        end + 1
+    )
 }
 
 fn add(lines: &[&str], start: usize) -> Result<(Action, usize), Fault> {
@@ -202,7 +212,7 @@ mod tests {
     use super::*;
 
     fn sections(input: &str) -> Result<Vec<Section>, Fault> {
-        parse(&input.lines().collect::<Vec<_>>()).map(|(sections, _)| sections)
+        parse(&input.lines().collect::<Vec<_>>()).map(|read| read.sections)
     }
 
     #[test]

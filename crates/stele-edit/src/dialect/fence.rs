@@ -11,13 +11,13 @@ pub(super) enum Fenced {
 }
 
 /// Length of a fence of backticks or tildes that a line opens with, and its character.
-fn opening(line: &str) -> Option<(char, usize)> {
+pub(super) fn opening(line: &str) -> Option<(char, usize)> {
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
     let length = line.chars().take_while(|other| *other == mark).count();
     (length >= 3 && !line[length..].contains('`')).then_some((mark, length))
 }
 
-fn closes(line: &str, mark: char, length: usize) -> bool {
+pub(super) fn closes(line: &str, mark: char, length: usize) -> bool {
     let line = line.trim_end();
     line.len() >= length && line.chars().all(|other| other == mark)
 }

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::loose::{self, Loose};
 use super::{Action, Dialect, Fault, Section};
+use crate::Edit;
 use crate::once::Once;
 use crate::refuse::{Code, Refusal};
-use crate::{Edit, text};
 
 const OLD: [&str; 8] = ["old", "search", "old_string", "old_text", "oldText", "old_str", "oldString", "find"];
 const NEW: [&str; 8] = ["new", "replace", "new_string", "new_text", "newText", "new_str", "newString", "replacement"];
@@ -76,6 +76,11 @@ pub(super) fn parse(input: &str) -> Result<(Dialect, Vec<Section>), Fault> {
                 return Err(Fault::broken(0, format!("the field `{name}` is given twice in one object")));
             }
             Loose::Repeated(_) => return Err(Fault::Other),
+            Loose::Half(escape) if speaks_of_edits(trimmed) => {
+                let why = format!("`{escape}` is half of a surrogate pair and no character; write both halves");
+                return Err(Fault::broken(0, why));
+            }
+            Loose::Half(_) => return Err(Fault::Other),
             Loose::Cut if speaks_of_edits(trimmed) => {
                 return Err(Fault::broken(0, "it does not parse as JSON, strict or loose"));
             }
@@ -130,13 +135,44 @@ fn may_be_edits(input: &str, repeated: &str) -> bool {
 
 /// True when a text that is no JSON was surely meant to be edits.
 fn speaks_of_edits(input: &str) -> bool {
+    let head = head(input);
+    OLD.iter().chain(&["edits"]).any(|name| is_field(&head, name))
+}
+
+/// How an input starts, without white space, quotes and what opens it.
+fn head(input: &str) -> String {
     let head: String = input.chars().take(200).filter(|it| !it.is_whitespace() && !matches!(it, '"' | '\'')).collect();
-    let head = head.trim_start_matches(['{', '[']);
-    !text::blank(head)
-        && OLD
-            .iter()
-            .chain(&["edits"])
-            .any(|name| head.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '='])))
+    head.trim_start_matches(['{', '[']).to_owned()
+}
+
+fn is_field(text: &str, name: &str) -> bool {
+    text.strip_prefix(name).is_some_and(|rest| rest.starts_with([':', '=']))
+}
+
+/// True for a line that an object of edits may start with.
+pub(super) fn marks(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with(['{', '[']) || OLD.iter().any(|name| quoted_field(line, name))
+}
+
+/// `name="…` or `name: '…`, as the fields of an object without its braces start.
+fn quoted_field(line: &str, name: &str) -> bool {
+    let rest = line.trim_start_matches(['"', '\'']).strip_prefix(name);
+    let rest = rest.and_then(|rest| rest.trim_start_matches(['"', '\'']).trim_start().strip_prefix([':', '=']));
+    rest.is_some_and(|rest| rest.trim_start().starts_with(['"', '\'', '`']))
+}
+
+/// True when a text that starts as `marks` says goes on as an object of edits does.
+pub(super) fn begins(text: &str) -> bool {
+    let (text, head) = (text.trim_start(), head(text));
+    let after_path = || {
+        let mut fields = head.split(',');
+        fields.next().is_some_and(|first| PATH.iter().any(|name| is_field(first, name)))
+            && fields.any(|field| OLD.iter().chain(&["edits"]).any(|name| is_field(field, name)))
+    };
+    !text.starts_with(['{', '['])
+        || OLD.iter().chain(&NEW).chain(&["edits"]).any(|name| is_field(&head, name))
+        || after_path()
 }
 
 #[cfg(test)]

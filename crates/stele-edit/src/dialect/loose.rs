@@ -10,6 +10,8 @@ pub(super) enum Loose {
     Values(Vec<Value>),
     /// An object has this field twice, and so contradicts itself.
     Repeated(String),
+    /// A string holds this escape, which is half a character.
+    Half(String),
     Cut,
 }
 
@@ -48,17 +50,18 @@ pub(super) fn parse(input: &str) -> Loose {
 
 struct Reader<'a> {
     rest: &'a str,
-    repeated: Option<String>,
+    /// What stopped it, where that is not the end of the text.
+    fault: Option<Loose>,
 }
 
 impl<'a> Reader<'a> {
     fn new(rest: &'a str) -> Self {
-        Self { rest, repeated: None }
+        Self { rest, fault: None }
     }
 
     /// Why nothing was read.
     fn fault(self) -> Loose {
-        self.repeated.map_or(Loose::Cut, Loose::Repeated)
+        self.fault.unwrap_or(Loose::Cut)
     }
 
     fn space(&mut self) {
@@ -130,7 +133,7 @@ impl<'a> Reader<'a> {
             }
             let value = self.value(depth + 1)?;
             if object.contains_key(&key) {
-                self.repeated = Some(key);
+                self.fault = Some(Loose::Repeated(key));
                 return None;
             }
             object.insert(key, value);
@@ -160,7 +163,17 @@ impl<'a> Reader<'a> {
                     'b' => text.push('\u{8}'),
                     'f' => text.push('\u{c}'),
                     it @ ('"' | '\'' | '\\' | '/' | '`') => text.push(it),
-                    'u' => text.push(unicode(&mut characters)?),
+                    'u' => {
+                        let escape = characters.as_str().get(..4);
+                        match unicode(&mut characters) {
+                            Some(character) => text.push(character),
+                            None => {
+                                self.fault =
+                                    escape.filter(|it| is_surrogate(it)).map(|it| Loose::Half(format!("\\u{it}")));
+                                return None;
+                            }
+                        }
+                    }
                     other => text.extend(['\\', other]),
                 },
                 it => text.push(it),
@@ -169,6 +182,11 @@ impl<'a> Reader<'a> {
         self.rest = characters.as_str();
         Some(text)
     }
+}
+
+/// True for the digits of half a surrogate pair.
+fn is_surrogate(digits: &str) -> bool {
+    u32::from_str_radix(digits, 16).is_ok_and(|unit| (0xd800..0xe000).contains(&unit))
 }
 
 /// The character of `\uXXXX`, or of two of them that are a surrogate pair.
@@ -195,7 +213,7 @@ mod tests {
     fn one(input: &str) -> Option<String> {
         match parse(input) {
             Loose::Values(values) => Some(serde_json::to_string(&values).unwrap()),
-            Loose::Repeated(_) | Loose::Cut => None,
+            _ => None,
         }
     }
 
@@ -229,5 +247,6 @@ mod tests {
             assert_eq!(one(input), None, "{input}");
         }
         assert!(matches!(parse(&"[".repeat(100_000)), Loose::Cut));
+        assert!(matches!(parse("{a: '\\udc00\\ud83d'}"), Loose::Half(escape) if escape == "\\udc00"));
     }
 }

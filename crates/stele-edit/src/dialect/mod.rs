@@ -7,6 +7,7 @@ mod conflict;
 mod envelope;
 mod fence;
 mod json;
+mod left;
 mod loose;
 mod sed;
 mod unified;
@@ -87,6 +88,8 @@ impl Dialect {
 pub(crate) struct Parsed {
     pub dialect: Dialect,
     pub sections: Vec<Section>,
+    /// What the model should know about how it was read.
+    pub notes: Vec<String>,
 }
 
 /// What is to happen to one file.
@@ -139,8 +142,14 @@ impl Fault {
     }
 }
 
-/// Sections, and the lines that belong to none.
-type Lines<'a> = Result<(Vec<Section>, Vec<&'a str>), Fault>;
+/// What one dialect makes of an input.
+#[derive(Debug, Default)]
+struct Read {
+    sections: Vec<Section>,
+    /// The lines (from 0) that belong to no section, in order.
+    left: Vec<usize>,
+    notes: Vec<String>,
+}
 
 /// Understands an input.
 ///
@@ -204,7 +213,7 @@ fn understand(input: &str) -> Result<Option<Parsed>, Refusal> {
         _ => input,
     };
     match json::parse(text) {
-        Ok((dialect, sections)) => return Ok(Some(Parsed { dialect, sections })),
+        Ok((dialect, sections)) => return Ok(Some(Parsed { dialect, sections, notes: Vec::new() })),
         Err(Fault::Other) => {}
         Err(fault) => {
             let lines: Vec<&str> = text.lines().collect();
@@ -220,25 +229,25 @@ fn understand(input: &str) -> Result<Option<Parsed>, Refusal> {
             Dialect::Envelope => envelope::parse(&lines),
             _ => xml::parse(&lines),
         };
-        let (sections, left) = parsed.map_err(|fault| refusal(dialect, fault, &lines))?;
-        if let Some(other) = marks(&left).first() {
-            return Err(mixed(dialect, *other));
+        let Read { sections, left, notes } = parsed.map_err(|fault| refusal(dialect, fault, &lines))?;
+        if let Some(other) = left::other(&lines, &left) {
+            return Err(mixed(dialect, other));
         }
         if sections.is_empty() {
             let none = format!("this looks like {}, but holds no change; send it whole", dialect.described());
             return Err(Refusal::new(Code::Unparsed, none));
         }
-        return Ok(Some(Parsed { dialect, sections }));
+        return Ok(Some(Parsed { dialect, sections, notes }));
     }
     match sed::parse(text) {
-        Ok(sections) => return Ok(Some(Parsed { dialect: Dialect::Sed, sections })),
+        Ok(sections) => return Ok(Some(Parsed { dialect: Dialect::Sed, sections, notes: Vec::new() })),
         Err(Fault::Other) => {}
         Err(fault) => return Err(refusal(Dialect::Sed, fault, &[])),
     }
     match fenced {
         fence::Fenced::Whole(inside) => {
             let sections = vec![Section::unnamed(vec![Request::Whole(inside)])];
-            Ok(Some(Parsed { dialect: Dialect::Whole, sections }))
+            Ok(Some(Parsed { dialect: Dialect::Whole, sections, notes: Vec::new() }))
         }
         fence::Fenced::Cut(why) => Err(Refusal::new(Code::Unparsed, why)),
         fence::Fenced::None => Ok(None),

@@ -8,6 +8,11 @@ use crate::refuse::{Code, Refusal};
 /// Longest pattern and replacement; nobody writes longer ones by hand.
 const PART: usize = 4096;
 
+/// True for a line that is a command, or would be but for what is not done.
+pub(super) fn marks(line: &str) -> bool {
+    !matches!(parse(line), Err(Fault::Other | Fault::Broken { .. }))
+}
+
 pub(super) fn parse(input: &str) -> Result<Vec<Section>, Fault> {
     let trimmed = input.trim();
     let (scripts, path) = match command_line(trimmed)? {

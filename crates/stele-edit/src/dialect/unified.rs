@@ -1,6 +1,7 @@
 //! Unified diffs, of any quality.
 
-use super::{Action, Fault, Lines, Section, fence};
+use super::{Action, Fault, Read, Section, fence, left};
+use crate::find::closest::visible;
 use crate::find::{Sought, Texts, Unit};
 use crate::perform::{InsertAt, Request, created};
 use crate::refuse::{Code, Refusal};
@@ -97,6 +98,14 @@ impl<'a> Hunk<'a> {
         last.is_some_and(|last| self.open.contains(&last))
     }
 
+    /// True when a header counts more lines than there are.
+    fn is_short_of(&self, header: &Header) -> bool {
+        let less = |without: Mark, counted: Option<(u64, u64)>| {
+            counted.is_some_and(|(_, count)| (self.side(without).len() as u64) < count)
+        };
+        less(Mark::New, header.old) || less(Mark::Old, header.new)
+    }
+
     /// Whether the file ends with a line end afterwards, where the markers say that it changes.
     fn final_newline(&self) -> Option<bool> {
         let (old, new) = (self.ends_open(Mark::New), self.ends_open(Mark::Old));
@@ -120,10 +129,11 @@ struct File<'a> {
     git: Option<(String, String)>,
 }
 
-pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
+pub(super) fn parse(lines: &[&str]) -> Result<Read, Fault> {
     let mut sections = Vec::new();
     let mut left = Vec::new();
-    let mut file: Option<File<'a>> = None;
+    let mut file: Option<File<'_>> = None;
+    let first = lines.iter().position(|line| line.starts_with("@@")).unwrap_or(lines.len());
     let mut at = 0;
     while at < lines.len() {
         let line = lines[at];
@@ -148,12 +158,22 @@ pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
             };
             at = hunk(lines, at, &header, file.get_or_insert_default())?;
         } else {
-            left.push(line);
+            left.push(at);
             at += 1;
         }
     }
     sections.extend(finish(file, lines.len().saturating_sub(1))?);
-    Ok((sections, left))
+    let notes = left_out(lines, &left, first).into_iter().collect();
+    Ok(Read { sections, left, notes })
+}
+
+/// What to say of lines after the first hunk that are no part of one: a mark that was lost makes a line look like that.
+fn left_out(lines: &[&str], left: &[usize], first: usize) -> Option<String> {
+    let says = |at: &&usize| **at > first && !blank(lines[**at]) && !fence::is_mark(lines[**at]);
+    let mut out = left.iter().filter(says);
+    let line = out.next()?;
+    let many = if out.next().is_some() { ", and others" } else { "" };
+    Some(format!("line {} of the input is in no hunk and was left out{many}: {}", line + 1, visible(lines[*line])))
 }
 
 /// The lines between `diff --git` and the first hunk; returns the line after them.
@@ -161,16 +181,17 @@ fn git_header(lines: &[&str], mut at: usize, file: &mut File<'_>) -> Result<usiz
     let (mut from, mut to, mut old_mode) = (None, None, None);
     while at < lines.len() {
         let line = lines[at];
-        let mode = |text: &str| u32::from_str_radix(text.trim(), 8).ok();
         match line {
             _ if line.starts_with("index ")
                 || line.starts_with("similarity ")
                 || line.starts_with("dissimilarity ") => {}
-            _ if line.starts_with("old mode ") => old_mode = mode(&line[9..]),
-            _ if line.starts_with("new mode ") => file.mode = mode(&line[9..]).filter(|mode| Some(*mode) != old_mode),
+            _ if line.starts_with("old mode ") => old_mode = mode(&line[9..]).ok(),
+            _ if line.starts_with("new mode ") => {
+                file.mode = Some(mode(&line[9..])?).filter(|it| Some(*it) != old_mode)
+            }
             _ if line.starts_with("new file mode ") => {
                 file.created = true;
-                file.mode = mode(&line[14..]).filter(|mode| *mode != 0o100_644);
+                file.mode = Some(mode(&line[14..])?).filter(|mode| *mode != 0o100_644);
             }
             _ if line.starts_with("deleted file mode ") => file.deleted = true,
             _ if line.starts_with("rename from ") => from = Some(name(&line[12..])),
@@ -187,12 +208,18 @@ fn git_header(lines: &[&str], mut at: usize, file: &mut File<'_>) -> Result<usiz
         }
         at += 1;
     }
-    if file.mode.is_some_and(|mode| mode & 0o170_000 != 0o100_000) {
-        let text = "the diff makes a link or a submodule, which is not done; nothing was changed";
-        return Err(Fault::Refused(Refusal::new(Code::Unparsed, text)));
-    }
     file.renamed = from.zip(to);
     Ok(at)
+}
+
+/// A mode that git writes for a file.
+fn mode(text: &str) -> Result<u32, Fault> {
+    let why = match u32::from_str_radix(text.trim(), 8) {
+        Ok(mode @ (0o100_644 | 0o100_755)) => return Ok(mode),
+        Ok(0o120_000 | 0o160_000) => "the diff makes a link or a submodule, which is not done".to_owned(),
+        _ => format!("the diff gives the mode {}, and only 100644 and 100755 are done", visible(text.trim())),
+    };
+    Err(Fault::Refused(Refusal::new(Code::Unparsed, why + "; nothing was changed")))
 }
 
 /// The two names of `diff --git`, which are the same but for their prefixes unless they are quoted.
@@ -295,7 +322,10 @@ fn created_content(lines: &[String], open: bool) -> Vec<u8> {
 
 /// Reads one hunk; returns the line after it.
 fn hunk<'a>(lines: &[&'a str], at: usize, header: &Header, file: &mut File<'a>) -> Result<usize, Fault> {
-    let (hunk, next) = counted(lines, at + 1, header).unwrap_or_else(|| loose(lines, at + 1));
+    let (hunk, next) = match counted(lines, at + 1, header) {
+        Some(counted) => counted,
+        None => loose(lines, at + 1, header)?,
+    };
     if hunk.lines.is_empty() {
         return Err(Fault::broken(at, "the hunk has no lines"));
     }
@@ -385,8 +415,8 @@ fn counted<'a>(lines: &[&'a str], start: usize, header: &Header) -> Option<(Hunk
     }
     // Marked lines after it show that the counts are wrong: half a hunk must not be taken for a whole one.
     let end = (at..lines.len()).find(|at| boundary(lines, *at)).unwrap_or(lines.len());
-    let after = (at..end).find(|at| !lines[*at].is_empty());
-    let more = after.is_some_and(|after| lines[after].starts_with(' '))
+    let after = (at..end).find(|at| !lines[*at].is_empty()).unwrap_or(end);
+    let more = lines[after..end].iter().take_while(|line| !line.is_empty()).any(|line| line.starts_with(' '))
         || lines[at..end].iter().any(|line| line.starts_with(['+', '-']));
     (!more).then_some((hunk, at))
 }
@@ -400,38 +430,34 @@ fn boundary(lines: &[&str], at: usize) -> bool {
         || line == "-- "
         || fence::is_mark(line) && !line.starts_with([' ', '+', '-'])
         || file_header(lines, at) && lines.get(at + 2).is_some_and(|line| line.starts_with("@@"))
+        || left::starts(line)
 }
 
-/// The hunk up to where one can end, whatever its header counts.
-fn loose<'a>(lines: &[&'a str], start: usize) -> (Hunk<'a>, usize) {
-    let end = (start..lines.len()).find(|at| boundary(lines, *at)).unwrap_or(lines.len());
-    let marked = |line: &&str| line.starts_with(['+', '-', '\\']);
-    // Lines without a mark after the last marked one are no part of it, unless they are context.
-    let last = (start..end).rev().find(|at| marked(&lines[*at])).map_or(start, |at| at + 1);
+/// The hunk up to where one can end, whatever its header counts. A line without a mark is context that lost its space:
+/// where it is none, the hunk fits nowhere. Only what stands apart at the end, after a blank line, may be no part of it.
+///
+/// # Errors
+/// The header counts more lines than there are marked ones, and lines without a mark stand at the end.
+fn loose<'a>(lines: &[&'a str], start: usize, header: &Header) -> Result<(Hunk<'a>, usize), Fault> {
+    let limit = (start..lines.len()).find(|at| boundary(lines, *at)).unwrap_or(lines.len());
+    let last = (start..limit).rev().find(|at| lines[*at].starts_with(['+', '-', '\\', ' ']));
+    let apart = last.map_or(start, |last| last + 1);
+    let end = (apart..limit).find(|at| blank(lines[*at])).unwrap_or(limit);
     let mut hunk = Hunk::default();
-    let (mut at, mut full) = (start, start);
-    while at < end {
-        let line = lines[at];
-        if at >= last && !line.starts_with(' ') {
-            // A blank line is context only when more context follows.
-            full = (full.max(at)..end).find(|at| !lines[*at].is_empty()).unwrap_or(end);
-            if full == at || !lines[full.min(end - 1)].starts_with(' ') {
-                break;
-            }
-        }
+    for line in &lines[start..end] {
         if !hunk.push(line) {
             hunk.lines.push((Mark::Same, line));
         }
-        at += 1;
     }
-    while hunk.lines.last().is_some_and(|(mark, line)| *mark == Mark::Same && line.is_empty()) && blank(lines[at - 1]) {
+    while hunk.lines.len() > 1 && hunk.lines.last().is_some_and(|(mark, line)| *mark == Mark::Same && blank(line)) {
         hunk.lines.pop();
-        at -= 1;
-        if at == start {
-            break;
-        }
     }
-    (hunk, at.max(start))
+    if let Some(unmarked) = (end..limit).find(|at| !blank(lines[*at])).filter(|_| hunk.is_short_of(header)) {
+        let why = "the header counts more lines than its hunk has, and this line has no mark; put a space, `+` or `-` in \
+                   front of every line of the hunk, also of those inside a string";
+        return Err(Fault::broken(unmarked, why));
+    }
+    Ok((hunk, end))
 }
 
 #[cfg(test)]
@@ -439,7 +465,7 @@ mod tests {
     use super::*;
 
     fn sections(input: &str) -> Result<Vec<Section>, Fault> {
-        parse(&input.lines().collect::<Vec<_>>()).map(|(sections, _)| sections)
+        parse(&input.lines().collect::<Vec<_>>()).map(|read| read.sections)
     }
 
     fn texts(input: &str) -> Vec<(String, Option<String>, Option<u64>)> {
@@ -487,8 +513,37 @@ mod tests {
 
     #[test]
     fn context_that_lost_its_space_and_prose_after() {
-        let input = "@@ -1,9 +1,9 @@\n a\n\nb\n-c\n+d\n\nThis replaces c.\n";
-        assert_eq!(texts(input), one("a\n\nb\nc", "a\n\nb\nd", Some(1)));
+        for header in ["@@ -1,4 +1,4 @@", "@@ -1,2 +1,2 @@"] {
+            let input = format!("{header}\n a\n\nb\n-c\n+d\n\nThis replaces c.\n");
+            assert_eq!(texts(&input), one("a\n\nb\nc", "a\n\nb\nd", Some(1)));
+            let read = parse(&input.lines().collect::<Vec<_>>()).unwrap();
+            assert_eq!(read.notes.len(), 1, "{:?}", read.notes);
+            assert!(read.notes[0].contains("line 8") && read.notes[0].contains("This replaces c."), "{:?}", read.notes);
+        }
+    }
+
+    #[test]
+    fn a_line_that_lost_its_mark_is_never_left_out() {
+        for (hunk, old, new) in [
+            ("@@ -1,2 +1,3 @@\n a\n+x\ny = 2\n foo\n", "a\ny = 2\nfoo", "a\nx\ny = 2\nfoo"),
+            ("@@ -1,5 +1,6 @@\n a\n+x\ny = 2\n", "a\ny = 2", "a\nx\ny = 2"),
+            ("@@\n a\n+s = [\none\n\ntwo\n foo\n", "a\none\n\ntwo\nfoo", "a\ns = [\none\n\ntwo\nfoo"),
+            ("@@\n a\n+x\ny = 2\n\nProse.\n", "a\ny = 2", "a\nx\ny = 2"),
+            ("@@ -1 +1,2 @@\n a\n+x\ny = 2\n foo\n", "a\ny = 2\nfoo", "a\nx\ny = 2\nfoo"),
+        ] {
+            assert_eq!(texts(hunk)[0].0, old, "{hunk}");
+            assert_eq!(texts(hunk)[0].1.as_deref(), Some(new), "{hunk}");
+        }
+        let cut = "@@ -1,1 +1,5 @@\n a\n+s = [\n+one\n\ntwo\n";
+        assert!(matches!(sections(cut), Err(Fault::Broken { line: 5, .. })), "{:?}", sections(cut));
+    }
+
+    #[test]
+    fn modes_that_git_does_not_write_are_refused() {
+        for line in ["new mode 104755", "new mode 100000", "new mode 100664", "new mode x", "new file mode 104755"] {
+            let input = format!("diff --git a/s b/s\nold mode 100644\n{line}\n");
+            assert!(matches!(sections(&input), Err(Fault::Refused(it)) if it.code == "edit.unparsed"), "{line}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `<old_text>` and `<new_text>`.
 
-use super::{Action, Fault, Lines, Section};
+use super::{Action, Fault, Read, Section};
 use crate::Edit;
 
 /// True for a line that opens one of the tags.
@@ -28,10 +28,10 @@ fn tag<'a>(text: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
     rest.split_once('>').filter(|(attributes, _)| attributes.len() < 100 && !attributes.contains('\n'))
 }
 
-pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
+pub(super) fn parse(lines: &[&str]) -> Result<Read, Fault> {
     let first = lines.iter().position(|line| marks(line)).unwrap_or(0);
     let text = lines[first..].join("\n");
-    let mut left: Vec<&str> = lines[..first].to_vec();
+    let mut left: Vec<usize> = (0..first).collect();
     let mut edits = Vec::new();
     let mut rest = text.as_str();
     let line_of = |rest: &str| first + text[..text.len() - rest.len()].matches('\n').count();
@@ -47,12 +47,12 @@ pub(super) fn parse<'a>(lines: &[&'a str]) -> Lines<'a> {
     outside(lines, line_of(rest), lines.len(), &mut left);
     let sections =
         if edits.is_empty() { Vec::new() } else { vec![Section { path: None, action: Action::Edits(edits) }] };
-    Ok((sections, left))
+    Ok(Read { sections, left, notes: Vec::new() })
 }
 
 /// Whole lines between two elements; the lines that hold their tags are no dialect's.
-fn outside<'a>(lines: &[&'a str], from: usize, to: usize, left: &mut Vec<&'a str>) {
-    left.extend(lines.get(from..to).unwrap_or_default().iter().filter(|line| !line.contains("_text>") && !marks(line)));
+fn outside(lines: &[&str], from: usize, to: usize, left: &mut Vec<usize>) {
+    left.extend((from..to).filter(|line| lines.get(*line).is_some_and(|it| !it.contains("_text>") && !marks(it))));
 }
 
 fn next_tag(text: &str) -> Option<usize> {
@@ -81,9 +81,9 @@ mod tests {
 
     fn edits(input: &str) -> Result<(Vec<Edit>, Vec<String>), Fault> {
         let lines: Vec<&str> = input.lines().collect();
-        let (sections, left) = parse(&lines)?;
+        let Read { sections, left, .. } = parse(&lines)?;
         let Some(Section { action: Action::Edits(edits), .. }) = sections.into_iter().next() else { panic!() };
-        Ok((edits, left.into_iter().map(str::to_owned).collect()))
+        Ok((edits, left.into_iter().map(|line| lines[line].to_owned()).collect()))
     }
 
     #[test]

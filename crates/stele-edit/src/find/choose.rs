@@ -1,5 +1,6 @@
 //! Which of the places that fit is meant.
 
+use super::wrapping::{Gutter, Style};
 use super::{Hit, Sought};
 use crate::OnAmbiguous;
 use crate::limits::{MAX_PLACES, NEAR_LINES};
@@ -14,10 +15,13 @@ pub(crate) enum Choice {
 }
 
 /// True when a place may be meant at all.
-pub(super) fn allowed(source: &Source<'_>, sought: &Sought, gutter_line: Option<u64>, hit: &Hit) -> bool {
+pub(super) fn allowed(source: &Source<'_>, sought: &Sought, gutter: Option<Gutter>, hit: &Hit) -> bool {
     (!sought.at_end || hit.end_line == source.lines.len())
         && sought.scope.as_ref().is_none_or(|scope| hit.line >= scope.after)
-        && gutter_line.is_none_or(|line| line.abs_diff(hit.line as u64 + 1) <= NEAR_LINES)
+        && gutter.is_none_or(|gutter| {
+            gutter.line.abs_diff(hit.line as u64 + 1) <= NEAR_LINES
+                && (gutter.style == Style::Arrow || source.are_lines(&hit.range))
+        })
 }
 
 pub(super) fn choose(sought: &Sought, hits: &[Hit], more: bool, on_ambiguous: OnAmbiguous) -> Choice {

@@ -9,6 +9,7 @@ mod choose;
 pub(crate) mod closest;
 mod escape;
 pub(crate) mod indent;
+mod own;
 pub(crate) mod pattern;
 mod place;
 mod scan;
@@ -158,7 +159,7 @@ struct Attempt {
     index: usize,
     texts: Texts,
     healed: Vec<Healed>,
-    gutter_line: Option<u64>,
+    gutter: Option<wrapping::Gutter>,
     /// Escape slips that were undone in the old text.
     slips: BTreeSet<char>,
 }
@@ -185,7 +186,7 @@ pub(crate) fn find(source: &Source<'_>, sought: &[Sought], climb: Climb) -> Vec<
     let mut bare = ladder.attempts(|texts| {
         let bare = wrapping::bare(&texts.old, texts.new.as_deref().unwrap_or_default()).into_iter();
         let texts = |old, new: String| Texts { old, new: texts.new.as_ref().map(|_| new) };
-        bare.map(|it| (texts(it.old, it.new), it.healed, it.gutter_line, BTreeSet::new())).collect()
+        bare.map(|it| (texts(it.old, it.new), it.healed, it.gutter, BTreeSet::new())).collect()
     });
     for level in [Level::Exact, Level::LineEnds, Level::TrailingSpace, Level::Unicode, Level::Indentation] {
         ladder.climb(level, level, &mut bare);
@@ -194,7 +195,7 @@ pub(crate) fn find(source: &Source<'_>, sought: &[Sought], climb: Climb) -> Vec<
     ladder.outcomes.into_iter().map(|outcome| outcome.unwrap_or(Outcome::Missing)).collect()
 }
 
-type Reading = (Texts, Vec<Healed>, Option<u64>, BTreeSet<char>);
+type Reading = (Texts, Vec<Healed>, Option<wrapping::Gutter>, BTreeSet<char>);
 
 struct Ladder<'a> {
     source: &'a Source<'a>,
@@ -209,11 +210,11 @@ impl Ladder<'_> {
         let pending = self.outcomes.iter().zip(self.sought).enumerate().filter(|(_, (outcome, _))| outcome.is_none());
         pending
             .flat_map(|(index, (_, sought))| {
-                read(&sought.texts).into_iter().map(move |(texts, healed, gutter_line, slips)| Attempt {
+                read(&sought.texts).into_iter().map(move |(texts, healed, gutter, slips)| Attempt {
                     index,
                     texts,
                     healed,
-                    gutter_line,
+                    gutter,
                     slips,
                 })
             })
@@ -240,7 +241,7 @@ impl Ladder<'_> {
                 more[attempt.index] = true;
                 return false;
             }
-            if choose::allowed(self.source, &self.sought[attempt.index], attempt.gutter_line, &hit)
+            if choose::allowed(self.source, &self.sought[attempt.index], attempt.gutter, &hit)
                 && !hits.iter().rev().take(16).any(|(_, other)| other.range == hit.range)
             {
                 hits.push((number, hit));

@@ -5,6 +5,7 @@ use std::ops::Range;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::indent::{Shift, shifted, shifts};
+use super::own;
 use super::view::key;
 use super::{Hit, Level, Match, Unit, Way};
 use crate::refuse::{Code, Refusal};
@@ -100,6 +101,33 @@ impl Piece {
     }
 }
 
+/// The lines of the old text at a place.
+struct Place<'a> {
+    source: &'a Source<'a>,
+    layout: &'a [Piece],
+    old: &'a [String],
+    /// The file may have them with another indentation.
+    shifted: bool,
+}
+
+impl Place<'_> {
+    /// What changes word by word where lines are replaced that look like the old ones, but are other bytes.
+    fn words(&self, op: &DiffOp, new: impl FnOnce() -> String) -> Option<Vec<(Range<usize>, String)>> {
+        let DiffOp::Replace { .. } = op else { return None };
+        let lines = op.old_range().map(|line| {
+            let piece = Some(&self.layout[line]).filter(|piece| !piece.absent)?;
+            Some(own::Found {
+                old: &self.old[line],
+                there: &self.source.bytes[piece.content.clone()],
+                start: piece.content.start,
+                end: piece.end.clone(),
+                shifted: self.shifted,
+            })
+        });
+        own::changes(&lines.collect::<Option<Vec<_>>>()?, new)
+    }
+}
+
 /// What changes at one place.
 ///
 /// # Errors
@@ -139,7 +167,8 @@ pub(crate) fn changes(source: &Source<'_>, found: &Match, hit: &Hit) -> Result<V
         (Unit::Lines, Some(newline)) => newline,
         (Unit::Lines, None) => layout.last().is_some_and(|piece| !piece.end.is_empty() || piece.absent),
     };
-    let mut rewritten = rewrite(&ops, &layout, &new, line_end, ends);
+    let place = Place { source, layout: &layout, old: &old, shifted: found.way != Way::Bytes };
+    let mut rewritten = rewrite(&ops, &place, &new, line_end, ends);
     rewritten.iter_mut().for_each(|change| keep_line_end(source, change));
     for change in &rewritten {
         source.takes(&change.text)?;
@@ -303,7 +332,8 @@ fn by_blanks(source: &Source<'_>, unit: Unit, hit: &Hit, old: &[String]) -> Vec<
 }
 
 /// Turns a difference of lines into changes of bytes; `ends` tells whether the last line keeps a line end.
-fn rewrite(ops: &[DiffOp], layout: &[Piece], new: &[String], line_end: LineEnd, ends: bool) -> Vec<Change> {
+fn rewrite(ops: &[DiffOp], place: &Place<'_>, new: &[String], line_end: LineEnd, ends: bool) -> Vec<Change> {
+    let layout = place.layout;
     let mut changes: Vec<Change> = Vec::new();
     let mut push = |range: Range<usize>, text: &str| {
         if range.is_empty() && text.is_empty() {
@@ -328,6 +358,11 @@ fn rewrite(ops: &[DiffOp], layout: &[Piece], new: &[String], line_end: LineEnd, 
                     _ => {}
                 }
             }
+            continue;
+        }
+        let text = || op.new_range().map(|line| new[line].clone() + if wants_end(line) { "\n" } else { "" }).collect();
+        if let Some(words) = place.words(op, text) {
+            words.into_iter().for_each(|(range, text)| push(range, &text.replace('\n', line_end.as_str())));
             continue;
         }
         for piece in &layout[op.old_range()] {

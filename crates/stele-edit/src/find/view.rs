@@ -182,7 +182,8 @@ fn continues(character: char) -> bool {
 /// A run of joining characters longer than this is cut: nobody writes it, and work stays bounded.
 const CLUSTER_MAX: usize = 32;
 
-fn cluster_len(text: &str) -> usize {
+/// Length of the first character of a text with what joins it.
+pub(crate) fn cluster_len(text: &str) -> usize {
     let mut characters = text.chars();
     let first = characters.next().map_or(0, char::len_utf8);
     first

@@ -67,10 +67,10 @@ fn trailing_space() {
 
 #[test]
 fn unicode() {
-    check("say(\u{201c}hi\u{201d})\n", "say(\"hi\")", "say(\"ho\")", "unicode|say(\"ho\")\n");
+    check("say(\u{201c}hi\u{201d})\n", "say(\"hi\")", "say(\"ho\")", "unicode|say(\u{201c}ho\u{201d})\n");
     check("a \u{2013} b\nc\n", "a - b\nc", "a - b\nd", "unicode|a \u{2013} b\nd\n");
-    check("x\u{a0}=\u{202f}1\n", "x = 1", "x = 2", "unicode|x = 2\n");
-    check("cafe\u{301} = 1\n", "caf\u{e9} = 1", "caf\u{e9} = 2", "unicode|caf\u{e9} = 2\n");
+    check("x\u{a0}=\u{202f}1\n", "x = 1", "x = 2", "unicode|x\u{a0}=\u{202f}2\n");
+    check("cafe\u{301} = 1\n", "caf\u{e9} = 1", "caf\u{e9} = 2", "unicode|cafe\u{301} = 2\n");
     check("caf\u{e9} = 1\n", "cafe\u{301} = 1", "x = 2", "unicode|x = 2\n");
     check("\u{2018}a\u{2019} 'a'\n", "\"a\"", "b", "edit.not_found");
     check("\u{2018}a\u{2019} \u{201b}a\u{2019}\n", "'a'", "b", "edit.ambiguous");

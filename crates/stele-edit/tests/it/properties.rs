@@ -41,6 +41,8 @@ const PARTS: &[&str] = &[
     "<",
     "1\u{2192}",
     "2\t",
+    "1: ",
+    "2- ",
     "```",
     "\u{1f600}",
     "\u{ac01}",
@@ -79,6 +81,9 @@ const MARKS: &[&str] = &[
     "rename from f\n",
     "rename to g\n",
     "new file mode 100644\n",
+    "old mode 100644\n",
+    "new mode 100755\n",
+    "@@ -1,1 +1,3 @@\n",
     "--- /dev/null\n",
     "+++ /dev/null\n",
     "<old_text>",
@@ -202,6 +207,86 @@ proptest! {
             String::from_utf8(applied.bytes).unwrap(),
             file[..first].concat() + &new + &file[last..].concat()
         );
+    }
+
+    #[test]
+    fn no_line_of_a_hunk_is_dropped(
+        context in 1..4_usize,
+        added in prop::collection::vec((select(vec!["", "  ", "    "]), any::<bool>(), any::<bool>()), 1..6),
+        numbers in any::<bool>(),
+        rest in any::<bool>(),
+    ) {
+        // Some of the added lines have lost their mark, some have a blank line before them.
+        let file: Vec<String> = (0..6).map(|line| format!("line {line}")).collect();
+        let mut hunk: Vec<String> = file[..context].iter().map(|line| format!(" {line}")).collect();
+        let mut new = file[..context].to_vec();
+        for (number, (indent, marked, blank)) in added.iter().enumerate() {
+            let mark = if *marked { "+" } else { "" };
+            if *blank {
+                (new.push(String::new()), hunk.push(mark.to_owned()));
+            }
+            new.push(format!("{indent}new {number}"));
+            hunk.push(format!("{mark}{indent}new {number}"));
+        }
+        new.extend_from_slice(&file[context..]);
+        let end = if rest { file.len() } else { context };
+        hunk.extend(file[context..end].iter().map(|line| format!(" {line}")));
+        let header = if numbers { format!("@@ -1,{end} +1,{} @@", end + new.len() - file.len()) } else { "@@".to_owned() };
+        let input = format!("--- a/f\n+++ b/f\n{header}\n{}\n", hunk.join("\n"));
+        let (file, new) = (file.join("\n") + "\n", new.join("\n") + "\n");
+        match edit_input(Some("f"), Some(file.as_bytes()), &input) {
+            Ok(applied) => {
+                // Without numbers nobody can tell prose after a blank line from lines of the hunk; then it is said.
+                let all = String::from_utf8(applied.bytes).unwrap() == new;
+                prop_assert!(all || applied.notes.iter().any(|note| note.contains("left out")), "{}", input);
+                prop_assert!(all || !numbers && !rest, "{}", input);
+            }
+            Err(refusal) => prop_assert!(added.iter().any(|(_, marked, _)| !marked), "{} in {}", refusal, input),
+        }
+    }
+
+    #[test]
+    fn no_form_beside_another_is_dropped(
+        forms in prop::sample::subsequence((0..7_usize).collect::<Vec<_>>(), 2),
+        swap in any::<bool>(),
+        between in select(vec!["", "\n", "\nThen:\n\n", "\n\n"]),
+    ) {
+        let form = |kind: usize, line: &str| match kind {
+            0 => format!("<<<<<<< SEARCH\n{line}\n=======\nnew {line}\n>>>>>>> REPLACE\n"),
+            1 => format!("--- a/f\n+++ b/f\n@@\n-{line}\n+new {line}\n"),
+            2 => format!("*** Begin Patch\n*** Update File: f\n@@\n-{line}\n+new {line}\n*** End Patch\n"),
+            3 => format!("<old_text>{line}</old_text>\n<new_text>new {line}</new_text>\n"),
+            4 => format!("{{\"search\": \"{line}\", \"replace\": \"new {line}\"}}\n"),
+            5 => format!("s/{line}/new {line}/\n"),
+            _ => format!("```\nnew {line}\n```\n"),
+        };
+        let (first, second) = if swap { (forms[1], forms[0]) } else { (forms[0], forms[1]) };
+        let input = form(first, "one") + between + &form(second, "two");
+        let applied = edit_input(Some("f"), Some(b"one\ntwo\n"), &input);
+        let code = applied.as_ref().err().map(|refusal| refusal.code);
+        prop_assert!(matches!(code, Some("edit.mixed" | "edit.unparsed" | "edit.not_found")), "{applied:?} of {input}");
+    }
+
+    #[test]
+    fn what_looks_the_same_keeps_its_bytes(
+        words in prop::collection::vec((select(vec!["\u{201c}", "\u{2019}", "\u{2014}", "\u{a0}", "e\u{301}", "\"", "-"]), "[a-z]{1,3}"), 1..8),
+        at in any::<prop::sample::Index>(),
+    ) {
+        let plain = |text: &str| {
+            text.replace('\u{201c}', "\"").replace('\u{2019}', "'").replace('\u{2014}', "-").replace('\u{a0}', " ").replace("e\u{301}", "\u{e9}")
+        };
+        // One word becomes another; what is between the words looks the same on both sides.
+        let line = |changed: Option<usize>| -> String {
+            let word = |(number, (mark, word)): (usize, &(&str, String))| match changed {
+                Some(at) if at == number => format!("{mark} NEW "),
+                _ => format!("{mark} {word} "),
+            };
+            "=".to_owned() + &words.iter().enumerate().map(word).collect::<String>() + "="
+        };
+        let (before, after) = (line(None), line(Some(at.index(words.len()))));
+        let edit = Edit { old: plain(&before), new: plain(&after), ..Edit::default() };
+        let applied = stele_edit::apply(format!("a\n{before}\nb\n").as_bytes(), &[edit]).unwrap();
+        prop_assert_eq!(String::from_utf8(applied.bytes).unwrap(), format!("a\n{after}\nb\n"));
     }
 
     #[test]

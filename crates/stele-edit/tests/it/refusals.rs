@@ -16,6 +16,11 @@ fn the_closest_region_is_shown_as_a_difference() {
     +⇥	let total = sum(values);
          print(total);
     ");
+    insta::assert_snapshot!(refused("one\nline 77\n", "lime 77"), @r"
+    edit.not_found: the old text is not in the file; the closest is line 2, 85 % the same (`-` was looked for, `+` is there). Copy the lines from the file:
+    -lime 77
+    +line 77
+    ");
     insta::assert_snapshot!(refused(file, "something else entirely"), @"edit.not_found: the old text is not in the file; nothing there comes near it: read the file again, or check the path");
 }
 
@@ -25,13 +30,51 @@ fn every_place_is_shown() {
     insta::assert_snapshot!(refused(file, "return 1"), @r"
     edit.ambiguous: the old text is at 2 places (lines 2, 4); add lines around it until only one fits, or name one with `near_line`, or take all with `all`
 
-         1  if a:
-         2      return 1
-         3  if b:
+         1→if a:
+         2→    return 1
+         3→if b:
 
-         3  if b:
-         4      return 1
+         3→if b:
+         4→    return 1
     ");
+}
+
+#[test]
+fn what_a_refusal_shows_can_be_copied() {
+    let file = "if a:\n\treturn 1\nif b:\n\treturn 1\n";
+    let shown = refused(file, "return 1");
+    let lines: Vec<&str> = shown.lines().filter(|line| line.contains('\u{2192}')).collect();
+    let edit = Edit { old: lines[3..5].join("\n"), new: "x".into(), ..Edit::default() };
+    assert_eq!(apply(file.as_bytes(), &[edit]).unwrap().bytes, b"if a:\n\treturn 1\nx\n");
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_told_from_the_text() {
+    let file: String = (1..90).map(|line| format!("line {line}\n")).collect();
+    let stale = refused(&file, "70\u{2192}line 10\n71\u{2192}line 11");
+    assert!(stale.contains("lines 10-11, the same but for the line numbers"), "{stale}");
+    assert!(stale.contains("Leave the line numbers out"), "{stale}");
+    let gap = refused(&file, "10: line 10\n12: line 12");
+    assert!(gap.contains("Leave the line numbers out"), "{gap}");
+}
+
+#[test]
+fn half_a_character_is_the_reason() {
+    let refusal = edit_input(None, Some(b"a\n"), "{\"edits\":[{\"old\":\"a\",\"new\":\"\\ud800\"}]}").unwrap_err();
+    assert!(
+        refusal.code == "edit.unparsed" && refusal.message.contains("`\\ud800` is half of a surrogate pair"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn lines_that_were_left_out_are_named() {
+    let diff = "@@ -1 +1 @@\n-a\n+b\nThat is all.\n";
+    let notes = edit_input(Some("f"), Some(b"a\n"), diff).unwrap().notes;
+    assert_eq!(notes, ["line 4 of the input is in no hunk and was left out: That is all."]);
+    let patch = format!("--- a/f\n+++ b/f\n{diff}");
+    let plan = plan(&patch, &mut |_| Some(b"a\n".to_vec())).unwrap();
+    assert_eq!(plan[0].notes.len(), 1, "{plan:?}");
 }
 
 #[test]

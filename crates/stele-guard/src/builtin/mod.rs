@@ -16,6 +16,8 @@ pub(crate) struct Reading {
     pub(crate) paths: Vec<String>,
     /// Folders it starts in, one after the other (`git -C`).
     pub(crate) folders: Vec<String>,
+    /// True when what it does depends on the configuration of the repository it is in.
+    pub(crate) repository: bool,
 }
 
 /// What the command reads, when all it does is read.
@@ -138,6 +140,7 @@ fn git(words: &[Word]) -> Option<Reading> {
     };
     let mut reading = if listed { Reading::default() } else { named(GIT, &name)?.reading(&rest[1..])? };
     reading.folders = globals.folders;
+    reading.repository = true;
     Some(reading)
 }
 

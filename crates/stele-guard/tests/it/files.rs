@@ -85,19 +85,6 @@ fn rules_of_one_tool_for_paths_speak_of_that_tool_alone() {
 }
 
 #[test]
-fn always_suggests_the_folder_and_never_more() {
-    let scene = Scene::new(Mode::Ask);
-    assert_eq!(scene.write("src/a.rs").always.as_deref(), Some("edit(src/**)"));
-    assert_eq!(scene.write("a.rs").always.as_deref(), Some("edit(*)"));
-    assert_eq!(scene.write("src/[id]/a.rs").always.as_deref(), Some("edit(src/[[]id[]]/**)"));
-    assert_eq!(scene.read("/etc/passwd").always.as_deref(), Some("read(/etc/*)"));
-    assert_eq!(scene.write(".git/config").always, None);
-    let granted = Scene::new(Mode::Ask).grant(&["edit(*)"]);
-    assert_eq!(granted.write("a.rs").verdict, Verdict::Allow);
-    assert_eq!(granted.write("src/a.rs").verdict, Verdict::Ask);
-}
-
-#[test]
 fn a_workspace_that_is_gone_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let gone = folder.path().join("gone");

@@ -1,10 +1,12 @@
 //! Verdicts on whole calls.
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
+mod always;
 mod cases;
 mod commands;
 mod files;
 mod properties;
+mod repository;
 
 use std::path::Path;
 

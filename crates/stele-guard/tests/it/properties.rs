@@ -81,6 +81,10 @@ const SPELLINGS: &[&str] = &[
     "r$E x",
 ];
 
+fn texts(rules: &[String]) -> Vec<&str> {
+    rules.iter().map(String::as_str).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -121,18 +125,26 @@ proptest! {
     }
 
     #[test]
-    fn always_grants_what_was_asked(
-        name in proptest::sample::select(vec!["cargo", "git", "npm", "make", "python3", "rm", "timeout 5 cargo", "env A=b go"]),
-        words in proptest::collection::vec("[a-z-]{1,6}|'a b'|\\./x|run", 0..4),
+    fn what_is_suggested_is_enough_and_allows_no_other_command(
+        names in proptest::collection::vec(
+            proptest::sample::select(vec!["cargo", "git", "rm", "timeout 5 cargo", "env A=b go", "xargs rm", "sudo x"]),
+            1..4,
+        ),
+        words in proptest::collection::vec("[a-z-]{1,6}|'a b'|\\./x|\\*|\\$X|> a", 0..4),
+        composition in proptest::sample::select(COMPOSITIONS),
     ) {
-        let command = format!("{name} {}", words.join(" "));
-        let scene = Scene::new(Mode::Ask);
-        let decision = scene.bash(&command);
-        if let Some(rule) = &decision.always {
-            prop_assert_eq!(decision.verdict, Verdict::Ask);
-            let granted = scene.grant(&[rule]);
-            prop_assert_eq!(granted.bash(&command).verdict, Verdict::Allow, "{} by {}", command, rule);
-            prop_assert_ne!(granted.bash(&format!("{command}; frobnicate")).verdict, Verdict::Allow);
+        let words = words.join(" ");
+        let commands = names.iter().map(|name| format!("{name} {words}"));
+        let composed = commands.reduce(|all, next| composition.replace('A', &all).replace('B', &next));
+        let command = composed.unwrap_or_default();
+        let decision = Scene::new(Mode::Ask).bash(&command);
+        let granted = Scene::new(Mode::Ask).grant(&texts(&decision.always));
+        let allowed = Scene::new(Mode::Ask).allow(&texts(&decision.settled_with));
+        for (scene, suggested) in [(granted, &decision.always), (allowed, &decision.settled_with)] {
+            if !suggested.is_empty() {
+                prop_assert_eq!(scene.bash(&command).verdict, Verdict::Allow, "{} by {:?}", command, suggested);
+            }
+            prop_assert_ne!(scene.bash(&format!("{command}\nfrobnicate")).verdict, Verdict::Allow);
         }
     }
 }

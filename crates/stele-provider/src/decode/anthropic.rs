@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use stele_core::{Stop, Wire};
+use stele_core::{CacheTtl, Stop, Wire};
 
 use super::draft::Draft;
 use super::{error, usage};
@@ -12,6 +12,8 @@ pub(super) struct State {
     /// Open blocks: the vendor's index and what became of it. The last of an index counts.
     open: Vec<(u64, Open)>,
     usage: usage::Anthropic,
+    /// How long all that the request marked is kept, where that is one time.
+    life: Option<CacheTtl>,
     /// True once the message has begun.
     begun: bool,
     /// The raw accounts, in their order.
@@ -90,6 +92,10 @@ struct BlockFields<'a> {
 }
 
 impl State {
+    pub(super) fn new(life: Option<CacheTtl>) -> Self {
+        Self { life, ..Self::default() }
+    }
+
     pub(super) fn event(&mut self, name: Option<&str>, data: &str, draft: &mut Draft) -> serde_json::Result<()> {
         if data.trim() == "[DONE]" {
             return Ok(());
@@ -237,7 +243,7 @@ impl State {
             [first, .., last] => format!("[{first},{last}]"),
             [] => return,
         };
-        draft.account(usage::known(self.usage.buckets()), raw, later.counts_output());
+        draft.account(usage::known(self.usage.buckets().written_for(self.life)), raw, later.counts_output());
     }
 }
 

@@ -170,7 +170,7 @@ impl Decoder {
     #[must_use]
     pub fn new(config: &Config) -> Self {
         let wire = match config.wire {
-            Wire::AnthropicMessages => WireState::Anthropic(anthropic::State::default()),
+            Wire::AnthropicMessages => WireState::Anthropic(anthropic::State::new(config.life_of_marks())),
             Wire::OpenaiResponses => WireState::Responses(responses::State::default()),
             Wire::OpenaiChat => WireState::Chat(chat::State::default()),
             Wire::Gemini => WireState::Gemini(gemini::State::default()),

@@ -1,10 +1,10 @@
 //! `POST {base}/v1/messages`. Anthropic, Messages API, 2026-11.
 
 use serde::Deserialize;
-use stele_core::{AssistantBlock, Config, Failure, Header, Message, UserBlock, Zone};
+use stele_core::{AssistantBlock, Config, Failure, Header, Message, ToolChoice, UserBlock, Zone};
 
 use super::writer::{Writer, arguments, base64_of, object};
-use super::{NO_ANSWER, joined, unsupported};
+use super::{NO_ANSWER, choice, joined, unsupported};
 
 /// Writes everything before the first message; true when the first message was opened for the preface.
 pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Result<bool, Failure> {
@@ -15,6 +15,12 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
     if parameters.effort.is_some() && parameters.temperature.is_some() {
         return Err(unsupported("anthropic-messages takes no temperature together with effort; drop one of them"));
     }
+    choice::none_of(config, "verbosity", parameters.verbosity.as_ref())?;
+    let tool_choice = choice::tool_choice(header, config)?;
+    // Anthropic, thinking with tool use, 2026-11.
+    if parameters.effort.is_some() && matches!(tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_))) {
+        return Err(unsupported("anthropic-messages asks for no call together with effort; drop one of them"));
+    }
     writer.raw("{");
     writer.field("model", &config.model);
     writer.raw(&format!(r#","max_tokens":{max_tokens},"stream":true"#));
@@ -24,6 +30,7 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
     if let Some(top_p) = parameters.top_p {
         writer.raw(&format!(r#","top_p":{}"#, number(top_p)));
     }
+    choice::stop(writer, "stop_sequences", config);
     if let Some(effort) = &parameters.effort {
         // Adaptive thinking with `output_config.effort` replaces thinking budgets, which newer models refuse, and those
         // models leave the text of their thinking out unless it is asked for (Anthropic, adaptive thinking, 2026-11).
@@ -42,6 +49,17 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
             writer.item(Zone::Tools, tool.name.clone(), start..writer.at(), true);
         }
         writer.raw("]");
+    }
+    match tool_choice {
+        None => {}
+        Some(ToolChoice::Auto) => writer.raw(r#","tool_choice":{"type":"auto"}"#),
+        Some(ToolChoice::None) => writer.raw(r#","tool_choice":{"type":"none"}"#),
+        Some(ToolChoice::Required) => writer.raw(r#","tool_choice":{"type":"any"}"#),
+        Some(ToolChoice::Tool(name)) => {
+            writer.raw(r#","tool_choice":{"type":"tool","#);
+            writer.field("name", name);
+            writer.raw("}");
+        }
     }
     let system = joined(header.system.iter().map(|block| block.text.as_str()));
     if !system.is_empty() {
@@ -201,7 +219,7 @@ fn replayed(blocks: &[AssistantBlock]) -> Vec<Replay<'_>> {
     replayed
 }
 
-/// A signed block goes back unchanged or not at all: a signature whose text was lost would be refused for ever.
+/// Thinking goes back unchanged or not at all. Its text may have been left out; without text and signature it is none.
 fn replayable(native: &str) -> bool {
     #[derive(Deserialize)]
     struct Thinking {
@@ -209,9 +227,11 @@ fn replayable(native: &str) -> bool {
         kind: String,
         #[serde(default)]
         thinking: String,
+        #[serde(default)]
+        signature: String,
     }
     let Ok(block) = stele_core::parse_lenient::<Thinking>(native.as_bytes()) else { return false };
-    block.kind != "thinking" || !block.thinking.is_empty()
+    block.kind != "thinking" || !(block.thinking.is_empty() && block.signature.is_empty())
 }
 
 /// A finite number as JSON.

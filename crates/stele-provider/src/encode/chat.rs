@@ -6,12 +6,13 @@
 use std::borrow::Cow;
 
 use stele_core::{
-    AssistantBlock, Config, Dialect, Failure, Header, Message, OptionalField, PromptOrder, SystemRole, UserBlock, Zone,
+    AssistantBlock, Config, Dialect, Failure, Header, Message, OptionalField, PromptOrder, SystemRole, ToolChoice,
+    UserBlock, Zone,
 };
 
 use super::anthropic::number;
 use super::writer::{Writer, arguments, data_url};
-use super::{NO_ANSWER, joined, unsupported};
+use super::{NO_ANSWER, choice, joined, unsupported};
 
 /// Writes everything before the first message.
 pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Result<bool, Failure> {
@@ -34,15 +35,34 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
     if let Some(top_p) = parameters.top_p {
         writer.raw(&format!(r#","top_p":{}"#, number(top_p)));
     }
-    if let Some(effort) = &parameters.effort {
-        let Some(field) = &dialect.effort_field else {
+    choice::stop(writer, "stop", config);
+    for (name, value, field) in [
+        ("effort", &parameters.effort, &dialect.effort_field),
+        ("verbosity", &parameters.verbosity, &dialect.verbosity_field),
+    ] {
+        let Some(value) = value else { continue };
+        let Some(field) = field else {
             return Err(unsupported(format!(
-                "the {} dialect of openai-chat takes no effort; drop it from the route's parameters",
+                "the {} dialect of openai-chat takes no {name}; drop it from the route's parameters",
                 dialect.name
             )));
         };
         writer.raw(",");
-        writer.field(field, effort);
+        writer.field(field, value);
+    }
+    match choice::tool_choice(header, config)? {
+        None => {}
+        Some(ToolChoice::Auto) => writer.raw(r#","tool_choice":"auto""#),
+        Some(ToolChoice::None) => writer.raw(r#","tool_choice":"none""#),
+        Some(ToolChoice::Required) => writer.raw(r#","tool_choice":"required""#),
+        Some(ToolChoice::Tool(name)) => {
+            writer.raw(r#","tool_choice":{"type":"function","function":{"#);
+            writer.field("name", name);
+            writer.raw("}}");
+        }
+    }
+    if config.sends(OptionalField::CacheControl) {
+        writer.raw(r#","cache_control":{"type":"ephemeral"}"#);
     }
     if let Some(key) = config.cache.key.as_ref().filter(|_| config.sends(OptionalField::PromptCacheKey)) {
         writer.raw(",");

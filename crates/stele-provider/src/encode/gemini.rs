@@ -1,11 +1,11 @@
 //! `POST {base}/v1beta/models/{model}:streamGenerateContent?alt=sse`. Gemini API, 2026-11. The model is in the URL.
 
 use serde::Deserialize;
-use stele_core::{AssistantBlock, CallId, Config, Failure, Header, Message, UserBlock, Zone};
+use stele_core::{AssistantBlock, CallId, Config, Failure, Header, Message, ToolChoice, UserBlock, Zone};
 
 use super::anthropic::number;
 use super::writer::{Writer, arguments, base64_of, object};
-use super::{NO_ANSWER, joined};
+use super::{NO_ANSWER, choice, joined};
 
 /// What stands for the signature of a call that this model did not make: without one, newer models refuse the request
 /// (Gemini API, thought signatures, 2026-11).
@@ -13,6 +13,8 @@ const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Writes everything before the first message; true when the first message was opened for the preface.
 pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Result<bool, Failure> {
+    choice::none_of(config, "verbosity", config.parameters.verbosity.as_ref())?;
+    let tool_choice = choice::tool_choice(header, config)?;
     writer.raw("{");
     let system = joined(header.system.iter().map(|block| block.text.as_str()));
     if !system.is_empty() {
@@ -37,6 +39,9 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
         }
         writer.raw("]}]");
     }
+    if let Some(choice) = tool_choice {
+        calling(writer, choice);
+    }
     generation(writer, config);
     writer.separate();
     writer.raw(r#""contents":["#);
@@ -48,6 +53,23 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
         writer.item(Zone::Preface, block.name.clone(), start..writer.at(), false);
     }
     Ok(open)
+}
+
+fn calling(writer: &mut Writer, choice: &ToolChoice) {
+    let mode = match choice {
+        ToolChoice::Auto => "AUTO",
+        ToolChoice::None => "NONE",
+        ToolChoice::Required | ToolChoice::Tool(_) => "ANY",
+    };
+    writer.separate();
+    writer.raw(r#""toolConfig":{"functionCallingConfig":{"#);
+    writer.field("mode", mode);
+    if let ToolChoice::Tool(name) = choice {
+        writer.raw(r#","allowedFunctionNames":["#);
+        writer.string(name);
+        writer.raw("]");
+    }
+    writer.raw("}}");
 }
 
 fn generation(writer: &mut Writer, config: &Config) {
@@ -62,12 +84,14 @@ fn generation(writer: &mut Writer, config: &Config) {
     if let Some(top_p) = parameters.top_p {
         fields.push(format!(r#""topP":{}"#, number(top_p)));
     }
-    if fields.is_empty() && parameters.effort.is_none() {
+    let stops = parameters.stop.as_ref().is_some_and(|stop| !stop.is_empty());
+    if fields.is_empty() && parameters.effort.is_none() && !stops {
         return;
     }
     writer.separate();
     writer.raw(r#""generationConfig":{"#);
     writer.raw(&fields.join(","));
+    choice::stop(writer, "stopSequences", config);
     if let Some(effort) = &parameters.effort {
         writer.separate();
         writer.raw(r#""thinkingConfig":{"includeThoughts":true,"#);

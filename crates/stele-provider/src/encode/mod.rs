@@ -7,6 +7,7 @@
 
 mod anthropic;
 mod chat;
+mod choice;
 mod gemini;
 mod pieces;
 mod responses;
@@ -99,7 +100,7 @@ enum Stretch {
 /// encoder.push(&prompt);
 /// let body = encoder.body();
 /// encoder.keep_digest_at(encoder.items().len());
-/// encoder.set_previous_items(encoder.items().len());
+/// encoder.set_earlier(&[encoder.items().len()]);
 /// encoder.push(&answer);
 /// encoder.push(&results);
 /// ```
@@ -115,8 +116,8 @@ pub struct Encoder {
     kept: Option<PromptHash>,
     /// Items of the header that always carry a mark.
     fixed_marks: Vec<usize>,
-    /// Number of items of the request before this one.
-    previous: Option<usize>,
+    /// Numbers of items with which earlier requests ended, in order.
+    earlier: Vec<usize>,
     /// True while the first message holds the preface alone and waits for the first prompt.
     open: bool,
     rolled: Rolled,
@@ -134,6 +135,8 @@ const ROLLED: usize = 8 << 10;
 
 /// Anthropic, prompt caching, 2026-11: five minutes is the default lifetime.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+/// The same page: so many marks, at most.
+const MARKS_MAX: usize = 4;
 /// The same page: an hour where it is asked for; such marks have to stand before those of five minutes.
 const HOUR_MARK: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
@@ -171,7 +174,7 @@ impl Encoder {
             awaited: None,
             kept: None,
             fixed_marks: Vec::new(),
-            previous: None,
+            earlier: Vec::new(),
             open,
             rolled: Rolled::default(),
         };
@@ -234,37 +237,40 @@ impl Encoder {
         }
     }
 
-    /// Says that the request before this one consisted of the first `items` items: its last block keeps its mark.
-    pub fn set_previous_items(&mut self, items: usize) {
-        let items = items.min(self.writer.items.len());
-        if self.previous.is_some_and(|previous| items < previous) {
-            self.rolled = Rolled::default();
+    /// Says that earlier requests, two at most, consisted of the first so many items: their last blocks keep their marks.
+    pub fn set_earlier(&mut self, ends: &[usize]) {
+        let mut ends: Vec<usize> = ends.iter().map(|items| (*items).min(self.writer.items.len())).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        self.earlier = ends;
+        if !self.marked() {
+            return;
         }
-        self.previous = Some(items);
-        if self.marked()
-            && let Some(last) = self.markable(items).map(|last| self.mark_at(last))
-            && last >= self.rolled.at + ROLLED
-        {
-            self.roll(last);
+        let first = self.earlier.iter().find_map(|items| self.markable(*items)).map(|first| self.mark_at(first));
+        // Beside two of them the preface's mark may be missing, and no mark may stand in what was taken.
+        if self.earlier.len() > 1 || first.is_some_and(|first| first < self.rolled.at) {
+            self.rolled = Rolled::default();
+        } else if let Some(first) = first.filter(|first| *first >= self.rolled.at + ROLLED) {
+            self.roll(first);
         }
     }
 
     /// The request, exactly as it is sent.
     #[must_use]
     pub fn body(&self) -> Body {
-        let marks = self.marks();
+        let marks = self.block_marks();
         let mut pieces = Vec::new();
         self.lay_out(0, &marks, &mut |stretch| match stretch {
             Stretch::Own(range) => self.writer.bytes.share(range, &mut pieces),
             Stretch::Fixed(text) => pieces.push(Bytes::from_static(text.as_bytes())),
         });
-        Body { pieces, marks: marks.into_iter().map(|item| item as u64).collect() }
+        Body { pieces, marks: self.marks().into_iter().map(|item| item as u64).collect() }
     }
 
     /// Hash and length of [`Encoder::body`], in time linear in what was added since the request before.
     #[must_use]
     pub fn body_digest(&self) -> BodyDigest {
-        let marks = self.marks();
+        let marks = self.block_marks();
         let mut hasher = self.rolled.hasher.clone();
         self.lay_out(self.rolled.at, &marks, &mut |stretch| match stretch {
             Stretch::Own(range) => self.writer.bytes.hash(range, &mut hasher),
@@ -276,17 +282,28 @@ impl Encoder {
         BodyDigest { hash: Hash::from(&hasher), len: len as u64 }
     }
 
-    /// Indices of the items that carry a cache mark.
+    /// Indices of the items that carry a cache mark, or for which one at the top of the body stands.
     #[must_use]
     pub fn marks(&self) -> Vec<usize> {
+        if !self.marked() && self.config.sends(OptionalField::CacheControl) {
+            return self.writer.items.len().checked_sub(1).into_iter().collect();
+        }
+        self.block_marks()
+    }
+
+    /// Indices of the items that carry a cache mark.
+    fn block_marks(&self) -> Vec<usize> {
         if !self.marked() {
             return Vec::new();
         }
         let mut marks = self.fixed_marks.clone();
-        marks.extend(self.previous.and_then(|items| self.markable(items)));
+        marks.extend(self.earlier.iter().filter_map(|items| self.markable(*items)));
         marks.extend(self.markable(self.writer.items.len()));
         marks.sort_unstable();
         marks.dedup();
+        if let (true, [_, preface]) = (marks.len() > MARKS_MAX, self.fixed_marks.as_slice()) {
+            marks.retain(|mark| mark != preface);
+        }
         marks
     }
 
@@ -322,9 +339,9 @@ impl Encoder {
         }
     }
 
-    /// True when this wire has marks, the route wants them and the endpoint takes them.
+    /// True when this wire has marks on blocks, the route wants them and the endpoint takes them.
     fn marked(&self) -> bool {
-        self.config.sends(OptionalField::CacheControl)
+        self.config.marks_blocks() && self.config.sends(OptionalField::CacheControl)
     }
 
     /// End of the system (of the tools when there is none), which covers what stands before it, and end of the preface.
@@ -335,7 +352,7 @@ impl Encoder {
 
     /// The last of the first `items` items, when it is history, or the nearest before it that takes a mark.
     ///
-    /// The mark on the end of the request before needs no help of the vendor's look-back (20 blocks, Anthropic, prompt
+    /// The mark on the end of an answered request needs no help of the vendor's look-back (20 blocks, Anthropic, prompt
     /// caching, 2026-11): it stands exactly where that request wrote its entry, however many blocks a step added, so
     /// that no further mark is needed in between.
     fn markable(&self, items: usize) -> Option<usize> {

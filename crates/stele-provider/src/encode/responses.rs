@@ -4,15 +4,19 @@
 //! something stored, and one that cannot be found there is refused.
 
 use serde::Deserialize;
-use stele_core::{AssistantBlock, Config, Failure, Header, Image, Message, OptionalField, Text, UserBlock, Zone};
+use stele_core::{
+    AssistantBlock, Config, Failure, Header, Image, Message, OptionalField, Text, ToolChoice, UserBlock, Zone,
+};
 
 use super::anthropic::number;
 use super::writer::{Writer, arguments, data_url, object, without};
-use super::{NO_ANSWER, joined};
+use super::{NO_ANSWER, choice, joined};
 
 /// Writes everything before the first message.
 pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Result<bool, Failure> {
     let parameters = &config.parameters;
+    choice::none_of(config, "stop", parameters.stop.as_ref())?;
+    let tool_choice = choice::tool_choice(header, config)?;
     writer.raw("{");
     writer.field("model", &config.model);
     writer.raw(r#","stream":true"#);
@@ -29,13 +33,29 @@ pub(super) fn head(writer: &mut Writer, header: &Header, config: &Config) -> Res
         writer.raw(&format!(r#","top_p":{}"#, number(top_p)));
     }
     if let Some(effort) = &parameters.effort {
-        // Models that do not reason refuse `include`, so it goes with the effort.
         writer.raw(r#","reasoning":{"#);
         writer.field("effort", effort);
         writer.raw("}");
-        if config.sends(OptionalField::Include) {
-            writer.raw(r#","include":["reasoning.encrypted_content"]"#);
+    }
+    if let Some(verbosity) = &parameters.verbosity {
+        writer.raw(r#","text":{"#);
+        writer.field("verbosity", verbosity);
+        writer.raw("}");
+    }
+    match tool_choice {
+        None => {}
+        Some(ToolChoice::Auto) => writer.raw(r#","tool_choice":"auto""#),
+        Some(ToolChoice::None) => writer.raw(r#","tool_choice":"none""#),
+        Some(ToolChoice::Required) => writer.raw(r#","tool_choice":"required""#),
+        Some(ToolChoice::Tool(name)) => {
+            writer.raw(r#","tool_choice":{"type":"function","#);
+            writer.field("name", name);
+            writer.raw("}");
         }
+    }
+    // Models that do not reason may refuse it: then it is left out.
+    if config.sends(OptionalField::Include) {
+        writer.raw(r#","include":["reasoning.encrypted_content"]"#);
     }
     if let Some(key) = config.cache.key.as_ref().filter(|_| config.sends(OptionalField::PromptCacheKey)) {
         writer.raw(",");

@@ -4,9 +4,9 @@
 //! goes on. A line that a later version wrote is kept as it is.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -32,7 +32,7 @@ const SET_ASIDE_MAX: u32 = 9;
 pub enum LedgerError {
     /// Part of the file is damaged.
     #[error(
-        "ledger.damaged: {lines} lines of the ledger {} cannot be read; the file as it was is now {}, and what could be read goes on. `stele probe ROUTE` finds out again what is missing", .path.display(), .aside.display()
+        "ledger.damaged: {lines} {} of the ledger {} cannot be read; the file as it was is now {}, and what could be read goes on. `stele probe ROUTE` finds out again what is missing", if *.lines == 1 { "line" } else { "lines" }, .path.display(), .aside.display()
     )]
     Damaged {
         /// The file.
@@ -282,7 +282,12 @@ fn write(path: &Path, content: &Content) -> io::Result<()> {
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     let file = options.mode(0o600).custom_flags(i32::try_from(flags).unwrap_or(0)).open(path)?;
-    if file.metadata()?.is_file() {
+    let metadata = file.metadata()?;
+    if metadata.is_file() {
+        if metadata.mode() & 0o077 != 0 {
+            // Where it cannot be closed to others, such as on a foreign disk, it is of use all the same.
+            let _ = file.set_permissions(Permissions::from_mode(0o600));
+        }
         return Ok(file);
     }
     let name = path.file_name().unwrap_or_default().display().to_string();
@@ -316,6 +321,16 @@ mod tests {
         file.learn(&endpoint("m"), &works, How::Traffic, "2026-11-30").unwrap();
         assert!(std::fs::read_to_string(&path).unwrap().lines().any(|line| line == later));
         assert_eq!(LedgerFile::new(path).read().ledger.entries().count(), 1);
+    }
+
+    #[test]
+    fn a_ledger_that_others_could_read_is_closed_to_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.jsonl");
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(LedgerFile::new(path.clone()).read(), Reading::default());
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     }
 
     #[test]

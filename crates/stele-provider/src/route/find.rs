@@ -65,9 +65,13 @@ fn environment(set: &Lookup<'_>) -> Result<Option<Route>, RouteError> {
         Some(wire) => wire.parse::<Wire>().map_err(|problem| invalid(format!("STELE_WIRE: {problem}")))?,
         None => Wire::OpenaiChat,
     };
-    let own = vendors().iter().find(|vendor| vendor.wire == wire && base_url.is_none());
+    // A wire that many speak says nothing of who is to read the prompt.
+    let own = vendors().iter().find(|vendor| vendor.owns_wire && vendor.wire == wire && base_url.is_none());
     let Some(base_url) = base_url.or_else(|| own.map(|vendor| vendor.base_url.clone())) else {
-        return Err(invalid(format!("STELE_BASE_URL is missing, and {wire} has no server of its own")));
+        let problem = format!(
+            "STELE_BASE_URL is missing, and many servers speak {wire}; set it to the one you mean, such as https://api.openai.com/v1"
+        );
+        return Err(invalid(problem));
     };
     // A vendor's usual key goes to that vendor's own server only.
     let usual = || Some(KeySource::Env(first_set(&own?.key_env, set)?));

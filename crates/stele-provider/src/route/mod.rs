@@ -21,7 +21,7 @@ pub use config::{CacheConfig, Marks, RouteConfig};
 pub use dialect::dialect;
 pub use error::RouteError;
 pub use find::routes;
-pub use vendor::{LocalServer, Vendor, local_servers, vendors};
+pub use vendor::{LocalServer, Vendor, local_servers, own_host, vendors};
 
 /// Most tokens of an answer where the wire must be told and nothing else was said.
 const MAX_OUTPUT_DEFAULT: u64 = 32_000;
@@ -138,6 +138,32 @@ impl Route {
         let takes = self.own_images.or_else(known).unwrap_or(false);
         let placed = dialect.is_none_or(|dialect| dialect.user_after_tool);
         if takes && placed { ImageInput::Sent } else { ImageInput::Noted }
+    }
+
+    /// What was asked for and does nothing on this route, for people.
+    #[must_use]
+    pub fn ignored(&self) -> Option<String> {
+        let why = match self.wire {
+            _ if self.ttl != Some(CacheTtl::Hour) => return None,
+            Wire::AnthropicMessages if self.marks == Marks::Auto => return None,
+            Wire::AnthropicMessages => "its cache marks are off".to_owned(),
+            wire => format!("{wire} is not asked for a longer life"),
+        };
+        Some(format!("cache.ttl = \"1h\" does nothing on route {}: {why}", self.name))
+    }
+
+    /// The figure that the list price of its model lacks and most requests need, for people.
+    #[must_use]
+    pub fn missing_price(&self) -> Option<String> {
+        let listed =
+            self.price().filter(|price| Some(*price) == catalogue::list_price(&self.model).map(|row| row.price));
+        listed.filter(|price| price.cache_read.is_none()).map(|_| {
+            format!(
+                "{}: what cache reads of {} cost could not be read from the vendor's page, so that requests that read have \
+                 no cost; set `cache_read`, beside `input` and `output`, in [prices.{:?}]",
+                self.name, self.model, self.model
+            )
+        })
     }
 
     /// What it costs: the user's own price of the route, or of the model, else the list price of the model's vendor;

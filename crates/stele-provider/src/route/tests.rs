@@ -56,6 +56,24 @@ fn a_vendors_key_goes_to_its_own_server_only() {
 }
 
 #[test]
+fn a_wire_alone_means_the_vendor_that_owns_it_or_nobody() {
+    let alone = |wire: Wire| {
+        let keys = vendors().iter().flat_map(|vendor| vendor.key_env.iter().map(|name| (name.as_str(), "k")));
+        list(&keys.chain([("STELE_WIRE", wire.name()), ("STELE_MODEL", "m")]).collect::<Vec<_>>(), "")
+    };
+    for (wire, host, key) in [
+        (Wire::AnthropicMessages, "https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+        (Wire::OpenaiResponses, "https://api.openai.com/v1", "OPENAI_API_KEY"),
+        (Wire::Gemini, "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"),
+    ] {
+        let route = &alone(wire).unwrap()[0];
+        assert_eq!((route.base_url.as_str(), &route.key), (host, &KeySource::Env(key.into())), "{wire}");
+    }
+    let error = alone(Wire::OpenaiChat).unwrap_err();
+    assert!(error.to_string().starts_with("config.route: STELE_*: STELE_BASE_URL is missing"), "{error}");
+}
+
+#[test]
 fn a_table_named_as_a_vendor_fills_in_the_rest() {
     let routes = list(&[("GROQ_API_KEY", "g")], "[groq]\nmodel = \"llama\"\ncache = { marks = \"off\" }").unwrap();
     assert_eq!(names(&routes), ["groq"]);
@@ -122,6 +140,34 @@ fn the_users_own_price_wins_over_the_list() {
     assert_eq!(routes[0].price().unwrap().input, Some(1));
     assert_eq!(routes[1].price(), None);
     assert!(toml::from_str::<RouteConfig>("price = { inptu = 1 }").is_err());
+}
+
+#[test]
+fn what_does_nothing_and_what_no_page_says_is_told() {
+    let text = |route: &Route| (route.ignored(), route.missing_price());
+    let hour = CacheTtl::Hour;
+    let route = |wire, model: &str, ttl| Route { ttl, ..Route::new("r", wire, "http://h", model) };
+    assert_eq!(text(&route(Wire::AnthropicMessages, "claude-opus-5-5", Some(hour))), (None, None));
+    let (ignored, _) = text(&Route { marks: Marks::Off, ..route(Wire::AnthropicMessages, "m", Some(hour)) });
+    assert!(ignored.unwrap().contains("marks are off"));
+    for wire in [Wire::OpenaiResponses, Wire::OpenaiChat, Wire::Gemini] {
+        assert!(text(&route(wire, "m", Some(hour))).0.unwrap().contains(wire.name()), "{wire}");
+        assert_eq!(text(&route(wire, "m", Some(CacheTtl::FiveMinutes))), (None, None), "{wire}");
+    }
+    let unread = route(Wire::AnthropicMessages, "claude-haiku-5-5", None);
+    assert!(text(&unread).1.unwrap().contains(r#"[prices."claude-haiku-5-5"]"#));
+    let own = Some(Price { input: Some(1), output: Some(1), ..Price::default() });
+    assert_eq!(text(&Route { own_price: own, ..unread }), (None, None));
+}
+
+#[test]
+fn claude_through_openrouter_is_marked_and_nothing_else_there_is() {
+    let fields = |model: &str| {
+        let route = Route::new("r", Wire::OpenaiChat, "https://openrouter.ai/api/v1", model);
+        route.config(&session(), &Ledger::default()).optional_fields()
+    };
+    assert!(fields("anthropic/claude-opus-5-5").contains(&OptionalField::CacheControl));
+    assert!(!fields("openai/gpt-6.2-sol").contains(&OptionalField::CacheControl));
 }
 
 #[test]

@@ -13,6 +13,12 @@ pub struct Vendor {
     pub name: String,
     /// The protocol.
     pub wire: Wire,
+    /// Its own protocol: the wire alone means this vendor's server.
+    #[serde(default)]
+    pub owns_wire: bool,
+    /// It serves others' models beside its own, or has none of its own.
+    #[serde(default)]
+    pub gateway: bool,
     /// What its own SDK takes as the base URL.
     pub base_url: String,
     /// The variable that its own SDK reads another base URL from.
@@ -55,6 +61,13 @@ pub fn vendors() -> &'static [Vendor] {
     &VENDORS.vendor
 }
 
+/// The vendor behind a base URL, where that is its own host and serves no models but its own.
+#[must_use]
+pub fn own_host(base_url: &str) -> Option<&'static Vendor> {
+    let address = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
+    vendors().iter().find(|vendor| !vendor.gateway && address(&vendor.base_url) == address(base_url))
+}
+
 /// The servers that may run on this machine.
 #[must_use]
 pub fn local_servers() -> &'static [LocalServer] {
@@ -67,6 +80,14 @@ mod tests {
     use crate::http;
 
     #[test]
+    fn a_host_is_its_vendors_alone_or_a_gateway() {
+        let name = |url: &str| own_host(url).map(|vendor| vendor.name.as_str());
+        assert_eq!(name("https://API.anthropic.com/"), Some("anthropic"));
+        assert_eq!(name("https://openrouter.ai/api/v1"), None);
+        assert_eq!(name("http://127.0.0.1:8080/v1"), None);
+    }
+
+    #[test]
     fn the_sheet_parses() {
         let sheet: VendorSheet = toml::from_str(VENDORS_TOML).unwrap();
         assert_eq!(sheet.vendor, vendors());
@@ -76,6 +97,9 @@ mod tests {
             assert!(!vendor.key_env.is_empty(), "{}", vendor.name);
             assert!(vendor.page.starts_with("https://"), "{}", vendor.name);
             assert_eq!(vendor.read.len(), 10, "{}", vendor.name);
+        }
+        for wire in Wire::ALL {
+            assert!(vendors().iter().filter(|vendor| vendor.owns_wire && vendor.wire == wire).count() <= 1, "{wire}");
         }
     }
 }

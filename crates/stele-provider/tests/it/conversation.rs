@@ -33,7 +33,7 @@ impl Conversation {
         self.bodies.push(body.to_vec());
         let secret = Some(stele_provider::Secret::new("key"));
         let answer = self.client.send(&self.config, secret.as_ref(), body.pieces, &mut |_| {}).await;
-        self.encoder.set_previous_items(self.encoder.items().len());
+        self.encoder.set_earlier(&[self.encoder.items().len()]);
         answer.unwrap()
     }
 

@@ -18,7 +18,7 @@ fn revisions() {
 fn anthropic_messages() {
     let config = config(Wire::AnthropicMessages);
     let mut encoder = encoder(&config, &header(), &session()[..5]);
-    encoder.set_previous_items(encoder.items().len());
+    encoder.set_earlier(&[encoder.items().len()]);
     for message in &session()[5..] {
         encoder.push(message);
     }
@@ -87,6 +87,8 @@ fn openai_chat_in_a_dialect() {
         user_after_tool: false,
         short_call_ids: true,
         effort_field: Some("reasoning_effort".to_owned()),
+        verbosity_field: None,
+        marked_models: Vec::new(),
     });
     config.parameters.effort = Some("medium".to_owned());
     let mut messages = session();

@@ -1,9 +1,10 @@
 //! Properties of requests, whatever was said in them.
 
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use stele_core::{
-    AssistantBlock, CacheTtl, Config, Dialect, Hash, Hasher, Header, Message, PromptOrder, UserBlock, Wire, Zone,
+    AssistantBlock, CacheTtl, Config, Dialect, FailureCode, Hash, Hasher, Header, Message, Parameters, PromptOrder,
+    ToolChoice, UserBlock, Wire, Zone,
 };
 use stele_provider::Encoder;
 
@@ -154,12 +155,12 @@ proptest! {
             // Incremental and from the start are the same.
             let mut fresh = crate::support::encoder(&config, &header, &messages[..=at]);
             if at > 0 {
-                fresh.set_previous_items(before.len());
+                fresh.set_earlier(&[before.len()]);
             }
             prop_assert_eq!(item_bytes(&fresh), now.clone());
             let (body, expect) = (fresh.body(), encoder.body());
             prop_assert_eq!((body.to_vec(), body.marks), (expect.to_vec(), expect.marks));
-            encoder.set_previous_items(now.len());
+            encoder.set_earlier(&[now.len()]);
             prop_assert_eq!(item_bytes(&encoder), now.clone());
             before = now;
         }
@@ -185,13 +186,14 @@ proptest! {
         config in any_config(),
         header in any_header(),
         messages in any_messages(),
-        previous in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        ends in prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 0..3), 0..4),
     ) {
         let mut encoder = Encoder::new(&header, &config).unwrap();
         for message in &messages {
             encoder.push(message);
-            for previous in &previous {
-                encoder.set_previous_items(previous.index(encoder.items().len() + 1));
+            for ends in &ends {
+                let ends: Vec<usize> = ends.iter().map(|end| end.index(encoder.items().len() + 1)).collect();
+                encoder.set_earlier(&ends);
                 let body = encoder.body();
                 let bytes = body.to_vec();
                 let text = std::str::from_utf8(&bytes).unwrap();
@@ -203,7 +205,7 @@ proptest! {
             }
             // The ordinary course: the request before ended here.
             prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()));
-            encoder.set_previous_items(encoder.items().len());
+            encoder.set_earlier(&[encoder.items().len()]);
             prop_assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()));
         }
     }
@@ -212,13 +214,14 @@ proptest! {
     fn marks_are_few_and_change_nothing_else(
         header in any_header(),
         messages in any_messages(),
-        previous in any::<prop::sample::Index>(),
+        ends in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
     ) {
         let marked = config(Wire::AnthropicMessages);
         let mut plain = marked.clone();
         plain.cache.marks = false;
         let mut encoder = crate::support::encoder(&marked, &header, &messages);
-        encoder.set_previous_items(previous.index(encoder.items().len() + 1));
+        let ends: Vec<usize> = ends.iter().map(|end| end.index(encoder.items().len() + 1)).collect();
+        encoder.set_earlier(&ends);
         let body = encoder.body();
         prop_assert!(body.marks.len() <= 4);
         let mut value: Value = serde_json::from_slice(&body.to_vec()).unwrap();
@@ -261,7 +264,7 @@ fn a_long_history_is_in_pieces_and_its_hashes_are_those_of_the_whole() {
             encoder.keep_digest_at(sent);
             let told: String = format!("{turn} said \"so\"\n").repeat(3_000);
             encoder.push(&user(vec![say(&told)]));
-            encoder.set_previous_items(sent);
+            encoder.set_earlier(&[sent]);
             if let Some(before) = before.replace(encoder.body().to_vec()) {
                 let kept = encoder.digest_at(sent);
                 let mut fresh = Encoder::new(&header(), &config).unwrap();
@@ -301,7 +304,7 @@ fn marks_stand_at_the_ends_of_what_is_read_again() {
     let config = config(Wire::AnthropicMessages);
     let mut encoder = encoder(&config, &header(), &session()[..1]);
     assert_eq!(marked(&encoder), ["system", "folder", "user 1.1"]);
-    encoder.set_previous_items(encoder.items().len());
+    encoder.set_earlier(&[encoder.items().len()]);
     for message in &session()[1..3] {
         encoder.push(message);
     }
@@ -317,10 +320,34 @@ fn marks_stand_at_the_ends_of_what_is_read_again() {
 fn a_step_of_many_blocks_keeps_the_mark_where_the_request_before_ended() {
     let config = config(Wire::AnthropicMessages);
     let mut encoder = encoder(&config, &header(), &session()[..1]);
-    encoder.set_previous_items(encoder.items().len());
+    encoder.set_earlier(&[encoder.items().len()]);
     encoder.push(&assistant((1..=30).map(|id| call(id, &format!("t{id}"), "bash", "{}")).collect()));
     encoder.push(&user((1..=30).map(|id| result(id, &format!("t{id}"), "bash", "x", false)).collect()));
     assert_eq!(marked(&encoder), ["system", "folder", "user 1.1", "user 3.30"]);
+}
+
+#[test]
+fn beside_the_ends_of_two_requests_the_preface_has_no_mark_and_gets_it_back() {
+    let config = config(Wire::AnthropicMessages);
+    let mut encoder = encoder(&config, &header(), &session()[..1]);
+    let answered = encoder.items().len();
+    for message in &session()[1..3] {
+        encoder.push(message);
+    }
+    let failed = encoder.items().len();
+    // Long enough that the hash of what does not change any more is kept.
+    encoder.push(&user(vec![say(&"and now? ".repeat(2_000))]));
+    for (ends, expect) in [
+        (vec![answered], vec!["system", "folder", "user 1.1", "user 4.1"]),
+        (vec![answered, failed], vec!["system", "user 1.1", "user 3.3", "user 4.1"]),
+        (vec![encoder.items().len()], vec!["system", "folder", "user 4.1"]),
+        (vec![encoder.items().len(), failed], vec!["system", "folder", "user 3.3", "user 4.1"]),
+        (vec![], vec!["system", "folder", "user 4.1"]),
+    ] {
+        encoder.set_earlier(&ends);
+        assert_eq!(marked(&encoder), expect, "{ends:?}");
+        assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()), "{ends:?}");
+    }
 }
 
 #[test]
@@ -330,7 +357,7 @@ fn thinking_takes_no_mark() {
     let answer = assistant(vec![reasoning("t", Some(thought)), call(1, "t1", "bash", "{}")]);
     let mut encoder = encoder(&config, &header(), &[user(vec![say("go")]), answer]);
     // A request that ends in the thinking itself never occurs; its mark would fall back to the block before.
-    encoder.set_previous_items(encoder.items().len() - 1);
+    encoder.set_earlier(&[encoder.items().len() - 1]);
     assert_eq!(marked(&encoder), ["system", "folder", "user 1.1", "assistant 2.2"]);
 }
 
@@ -388,4 +415,86 @@ fn a_field_that_is_withheld_is_left_out_and_nothing_else_changes() {
         assert_eq!(without.body_digest().len, expected.len() as u64);
         assert_eq!(with.prompt_digest(0), without.prompt_digest(0), "{wire} {field:?}");
     }
+}
+
+#[test]
+fn a_parameter_goes_where_its_wire_has_it_or_is_refused_by_name() {
+    let body = |wire: Wire, parameters: Parameters, tools: bool| {
+        let parameters = Parameters { max_output_tokens: Some(9), ..parameters };
+        let mut config = Config { parameters, ..config(wire) };
+        if wire == Wire::OpenaiChat {
+            config.dialect = Some(Dialect { verbosity_field: Some("verbosity".into()), ..Dialect::default() });
+        }
+        let header = if tools { header() } else { Header::default() };
+        Encoder::new(&header, &config).map(|encoder| encoder.body().to_vec())
+    };
+    let stop = || Parameters { stop: Some(vec!["END".into(), "\n\n".into()]), ..Parameters::default() };
+    let verbose = || Parameters { verbosity: Some("low".into()), ..Parameters::default() };
+    let choice = |choice| Parameters { tool_choice: Some(choice), ..Parameters::default() };
+    let named = || choice(ToolChoice::Tool("read".into()));
+    let has = |wire, parameters: Parameters, pointer: &str, expect: Value| {
+        let body: Value = serde_json::from_slice(&body(wire, parameters, true).unwrap()).unwrap();
+        assert_eq!(body.pointer(pointer), Some(&expect), "{wire}");
+    };
+    let refused = |wire, parameters: Parameters, tools, word: &str| {
+        let failure = body(wire, parameters, tools).unwrap_err();
+        assert_eq!(failure.code, FailureCode::Unsupported, "{wire}");
+        assert!(failure.message.as_str().contains(word), "{wire}: {}", failure.message.as_str());
+    };
+    has(Wire::AnthropicMessages, stop(), "/stop_sequences", json!(["END", "\n\n"]));
+    has(Wire::OpenaiChat, stop(), "/stop", json!(["END", "\n\n"]));
+    has(Wire::Gemini, stop(), "/generationConfig/stopSequences", json!(["END", "\n\n"]));
+    refused(Wire::OpenaiResponses, stop(), true, "stop");
+
+    has(Wire::OpenaiResponses, verbose(), "/text/verbosity", json!("low"));
+    has(Wire::OpenaiChat, verbose(), "/verbosity", json!("low"));
+    refused(Wire::AnthropicMessages, verbose(), true, "verbosity");
+    refused(Wire::Gemini, verbose(), true, "verbosity");
+
+    has(Wire::AnthropicMessages, choice(ToolChoice::Required), "/tool_choice", json!({"type": "any"}));
+    has(Wire::AnthropicMessages, named(), "/tool_choice", json!({"type": "tool", "name": "read"}));
+    has(Wire::OpenaiResponses, choice(ToolChoice::Required), "/tool_choice", json!("required"));
+    has(Wire::OpenaiResponses, named(), "/tool_choice", json!({"type": "function", "name": "read"}));
+    has(Wire::OpenaiChat, choice(ToolChoice::None), "/tool_choice", json!("none"));
+    has(Wire::OpenaiChat, named(), "/tool_choice", json!({"type": "function", "function": {"name": "read"}}));
+    let calling = "/toolConfig/functionCallingConfig";
+    has(Wire::Gemini, choice(ToolChoice::Auto), calling, json!({"mode": "AUTO"}));
+    has(Wire::Gemini, named(), calling, json!({"mode": "ANY", "allowedFunctionNames": ["read"]}));
+    let thinking = Parameters { effort: Some("high".into()), ..choice(ToolChoice::Required) };
+    refused(Wire::AnthropicMessages, thinking, true, "effort");
+    for wire in Wire::ALL {
+        refused(wire, choice(ToolChoice::Tool("fly".into())), true, "fly");
+        refused(wire, choice(ToolChoice::Required), false, "no tool");
+        // Without tools there is nothing to choose.
+        let plain = body(wire, Parameters::default(), false).unwrap();
+        assert_eq!(body(wire, choice(ToolChoice::None), false).unwrap(), plain, "{wire}");
+    }
+}
+
+#[test]
+fn one_mark_at_the_top_stands_for_the_last_block() {
+    let mut config = config(Wire::OpenaiChat);
+    config.model = "anthropic/claude".into();
+    let plain = encoder(&config, &header(), &session()[..3]);
+    config.dialect = Some(Dialect { marked_models: vec!["anthropic/".into()], ..Dialect::default() });
+    let marked = encoder(&config, &header(), &session()[..3]);
+    assert_eq!(marked.marks(), [marked.items().len() - 1]);
+    let body = marked.body();
+    assert_eq!(body.marks, [marked.items().len() as u64 - 1]);
+    assert_eq!(marked.body_digest().hash, Hash::of(&body.to_vec()));
+    let mut value: Value = serde_json::from_slice(&body.to_vec()).unwrap();
+    assert_eq!(value.as_object_mut().unwrap().remove("cache_control"), Some(json!({"type": "ephemeral"})));
+    assert_eq!(value, serde_json::from_slice::<Value>(&plain.body().to_vec()).unwrap(), "nothing else changes");
+    assert_eq!(marked.prompt_digest(0), plain.prompt_digest(0));
+}
+
+#[test]
+fn encrypted_reasoning_is_asked_for_whatever_the_effort_is() {
+    let include = |derive_rev: u32, effort: Option<&str>| {
+        let mut config = Config { derive_rev, ..config(Wire::OpenaiResponses) };
+        config.parameters.effort = effort.map(str::to_owned);
+        String::from_utf8(encoder(&config, &header(), &[]).body().to_vec()).unwrap().contains("encrypted_content")
+    };
+    assert!(include(3, None) && include(3, Some("low")) && include(2, Some("low")));
+    assert!(!include(2, None), "as older sessions sent it");
 }

@@ -271,6 +271,10 @@ fn sums_leave_the_unknown_unknown() {
     let found = report(&[known.clone(), unknown], &Judging::default());
     assert_eq!((found.total.coverage.known, found.total.coverage.attempts, found.total.unpriced), (1, 2, 1));
     assert_eq!(found.total.hit_rate, None);
+    let silent = Usage { fresh: Some(1_000), output: Some(1), ..Usage::default() };
+    let silent = Recorded { usage: Some(silent), ..recorded(2, 5, WIRE, &next(anthropic()), None) };
+    let silent = report(&[known.clone(), silent], &Judging::default()).total;
+    assert_eq!((silent.coverage.known, silent.hit_rate), (2, None));
     let cost = list_price(&known).unwrap().of(&known.usage.unwrap()).unwrap();
     assert_eq!(found.total.cost, Some(cost));
     let unpriced = |_: &Recorded| None;

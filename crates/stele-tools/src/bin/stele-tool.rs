@@ -1,16 +1,15 @@
 //! Runs built-in tools from the command line: `stele-tool NAME ARGUMENTS-AS-JSON …`, one after the other, in the current
-//! folder; `-` for the arguments reads them from standard input. What one call has read the next ones know. To try a tool
+//! folder; `-` for the arguments reads a line of standard input. What one call has read the next ones know. To try a tool
 //! by hand; with `__supervise` it is the supervisor of its own shell commands.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
-use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::io::{BufRead, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use stele_core::{CallId, CallSession, ImageInput, Invocation, JobId, SessionId, Watch};
+use stele_core::{CallId, CallSession, ImageInput, Invocation, JobId, ReadFile, ReadFiles, SessionId, Watch};
 use stele_tools::{Options, builtin, supervise};
 
 const SUPERVISE: &str = "__supervise";
@@ -45,13 +44,13 @@ fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
     let cwd = env::current_dir().map_err(|error| error.to_string())?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    let mut read_files = BTreeMap::new();
+    let mut read_files = ReadFiles::new();
     for (number, call) in (1..).zip(arguments.chunks(2)) {
         let [name, json] = call else { return Err(USAGE.to_owned()) };
         let mut piped = String::new();
         let json = match json.to_str().ok_or("the arguments are not UTF-8")? {
             "-" => {
-                std::io::stdin().lock().read_to_string(&mut piped).map_err(|error| error.to_string())?;
+                std::io::stdin().lock().read_line(&mut piped).map_err(|error| error.to_string())?;
                 piped.as_str()
             }
             json => json,
@@ -72,11 +71,11 @@ fn run(arguments: &[OsString]) -> Result<ExitCode, String> {
             shown_files: Arc::new(BTreeMap::new()),
             images: ImageInput::Noted,
             watch: Watch::Nothing,
+            ahead: Arc::new(|_| Ok(())),
             cancelled: Box::pin(std::future::pending()),
             progress: &|_| {},
         }));
-        let seen = output.meta.files.iter().filter_map(|file| Some((PathBuf::from(&file.path), file.hash?)));
-        read_files.extend(seen);
+        output.meta.files.iter().for_each(|file| ReadFile::follow(&mut read_files, file));
         writeln!(std::io::stdout(), "{}", output.content).map_err(|error| error.to_string())?;
         if output.error.is_some() {
             return Ok(ExitCode::FAILURE);

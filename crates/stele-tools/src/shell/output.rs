@@ -8,6 +8,9 @@ use crate::spill::{self, Spill};
 /// Bytes of one piece of the live view; what comes faster is left out of it.
 const LIVE: usize = 4 * 1024;
 
+/// Bytes that a person is shown of what came last.
+const RECENT: usize = 2 * 1024;
+
 /// Collects output.
 pub(crate) struct Output {
     terminal: Terminal,
@@ -18,6 +21,8 @@ pub(crate) struct Output {
     left_out: u64,
     live: String,
     live_left_out: u64,
+    /// What came last, whether it was taken or not.
+    recent: String,
     /// Bytes as they were printed.
     pub(crate) printed: u64,
     spill: Option<Spill>,
@@ -34,6 +39,7 @@ impl Output {
             left_out: 0,
             live: String::new(),
             live_left_out: 0,
+            recent: String::new(),
             printed: 0,
             spill,
         }
@@ -57,6 +63,10 @@ impl Output {
     fn keep(&mut self, text: &str) {
         if let Some(spill) = self.spill.as_mut().filter(|spill| spill.begun()) {
             spill.write(text);
+        }
+        self.recent.push_str(&text[ceiling(text, text.len().saturating_sub(RECENT))..]);
+        if self.recent.len() > 2 * RECENT {
+            self.recent.drain(..ceiling(&self.recent, self.recent.len() - RECENT));
         }
         let room = LIVE.saturating_sub(self.live.len());
         let live = floor(text, room);
@@ -98,6 +108,13 @@ impl Output {
             bytes => live.push_str(&left_out(bytes, None)),
         }
         Some(live)
+    }
+
+    /// What came last, in whole lines where it is more than that, without blank lines at its end.
+    pub(crate) fn recent(&self) -> &str {
+        let recent = &self.recent[ceiling(&self.recent, self.recent.len().saturating_sub(RECENT))..];
+        let whole = if self.recent.len() > RECENT { recent.find('\n').map_or(0, |end| end + 1) } else { 0 };
+        without_blank_lines(&recent[whole..])
     }
 
     /// The text to show, without blank lines at its end.
@@ -165,8 +182,11 @@ mod tests {
         let mut output = Output::new(200, None);
         for number in 0..10_000 {
             output.push(format!("line {number}\n").as_bytes());
+            assert!(output.recent.len() <= 2 * RECENT);
             assert!(output.head.len() <= 100 && output.tail.len() <= 400 && output.live.len() <= LIVE);
         }
+        let recent = output.recent();
+        assert!(recent.starts_with("line ") && recent.ends_with("\nline 9999") && recent.len() <= RECENT);
         let text = output.finish();
         assert!(text.starts_with("line 0\nline 1\n") && text.ends_with("line 9998\nline 9999"));
         let shown: usize = text.lines().filter(|line| !line.starts_with("[…")).map(|line| line.len() + 1).sum();

@@ -11,16 +11,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use stele_core::Future;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::output::Output;
 use crate::error::{Error, Result};
+use crate::remains::Remains;
 use crate::supervise::{
     After, Asked, BASH_ENV, Control, Ending, Event, Left, MARK, MARKS, Reach, Report, SWEEPING, WATCH, direct, sweep,
     watch, watch_child,
@@ -41,6 +43,9 @@ const SETTLE: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_millis(200);
 /// A pause in the output after which it counts as drained.
 const DRAIN_PAUSE: Duration = Duration::from_millis(30);
+/// From a change of a child to the look whether the supervisor was suspended: a command that suspends it over and over
+/// keeps nobody busy.
+const WAKE: Duration = Duration::from_millis(20);
 /// Between two pieces of the live view.
 const LIVE: Duration = Duration::from_millis(100);
 
@@ -87,6 +92,8 @@ pub(crate) struct Outcome {
     pub(crate) duration: Duration,
     /// How its shell was left, where that is known.
     pub(crate) after: Option<After>,
+    /// What of it goes on, where something does.
+    pub(crate) remains: Option<Remains>,
 }
 
 /// Runs a command to its end, to its time limit or until it is cancelled. Always returns within the
@@ -97,6 +104,8 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
         return Err(Error::Spawn(format!("the folder {gone} is gone; give cwd, a folder that is there, to go on")));
     }
     let started = Instant::now();
+    // From before the supervisor is there.
+    let mut children = signal(SignalKind::child()).map_err(|error| spawn_error(&error))?;
     let mut running = match command.supervisor {
         Some(supervisor) => Running::supervised(supervisor, command)?,
         None => Running::direct(command)?,
@@ -113,6 +122,7 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
         (Some(deadline), Some(deadline + SWEEPING + SETTLE_STOPPED))
     };
     let mut live_at: Option<Instant> = None;
+    let mut wake_at: Option<Instant> = None;
 
     let (ending, left, after) = loop {
         tokio::select! {
@@ -129,6 +139,13 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
                 if let Some(live) = live {
                     (follow.progress)(&live);
                 }
+            }
+            _ = children.recv() => {
+                wake_at.get_or_insert_with(|| Instant::now() + WAKE);
+            }
+            () = sleep_until(wake_at.unwrap_or(started)), if wake_at.is_some() => {
+                wake_at = None;
+                running.wake();
             }
             report = running.reports.recv() => match report {
                 Some(Report::Started { group: number, marked }) => {
@@ -183,8 +200,8 @@ pub(crate) async fn run(command: &Command<'_>, mut cancelled: Future<'_, ()>, fo
     if let Some(live) = live {
         (follow.progress)(&live);
     }
-    running.leave(left.any, until).await;
-    Ok(Outcome { end, ending, left, group, mark, duration, after })
+    let remains = running.leave(&left, until).await;
+    Ok(Outcome { end, ending, left, group, mark, duration, after, remains })
 }
 
 /// The output; one that panicked while it held the lock left nothing half done.
@@ -340,11 +357,23 @@ impl Running {
         Ok(Self { output, reports, controls: Controls::Thread(events), supervisor: None })
     }
 
+    /// The supervisor's number. It is not waited for before its reports end, so that this is nobody else's until then.
+    fn number(&self) -> Option<Pid> {
+        self.supervisor.as_ref()?.number
+    }
+
+    /// Lets the supervisor go on where the command suspended it.
+    fn wake(&self) {
+        let Some(number) = self.number() else { return };
+        if let Ok(Some(_)) = waitid(WaitId::Pid(number), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG) {
+            let _ = rustix::process::kill_process(number, Signal::CONT);
+        }
+    }
+
     /// Has everything of the command stopped.
     async fn stop(&mut self, grace: Duration) {
-        // The command may have suspended its supervisor. It is not waited for before its reports end, so that its
-        // number is nobody else's.
-        if let Some(number) = self.supervisor.as_ref().and_then(|supervisor| supervisor.number) {
+        // The command may have suspended its supervisor just now.
+        if let Some(number) = self.number() {
             let _ = rustix::process::kill_process(number, Signal::CONT);
         }
         self.controls.stop(grace).await;
@@ -385,13 +414,15 @@ impl Running {
 
     /// Leaves the command. What still runs is kept on its life line: it goes on until it ends, or
     /// until the agent does, and what it prints is read, so that it does not block or fail.
-    async fn leave(mut self, left: bool, until: Instant) {
-        if !left {
+    async fn leave(mut self, left: &Left, until: Instant) -> Option<Remains> {
+        if !left.any {
             if let Some(supervisor) = &mut self.supervisor {
                 let _ = timeout_at(until, supervisor.child.wait()).await;
             }
-            return;
+            return None;
         }
+        let supervisor = self.supervisor.as_ref().and_then(|supervisor| supervisor.number);
+        let (remains, held) = Remains::of(supervisor.filter(|_| cfg!(target_os = "linux")), left);
         tokio::spawn(async move {
             // Moved in as a whole: the life line hangs on the controls.
             let mut this = self;
@@ -402,10 +433,13 @@ impl Running {
                 if let Some(swept) = supervisor.swept.take() {
                     let _ = swept.await;
                 }
+                // From here on its number may be another one's.
+                drop(held);
                 let _ = supervisor.child.wait().await;
             }
             drop(this);
         });
+        Some(remains)
     }
 }
 

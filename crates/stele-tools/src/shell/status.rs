@@ -49,13 +49,8 @@ pub(crate) fn status(command: &Command<'_>, outcome: &Outcome) -> String {
     if outcome.left.any {
         let what = if outcome.end == End::Itself { "still running" } else { "could not be stopped" };
         let _ = write!(text, "; {what}");
-        let names: Vec<String> =
-            outcome.left.processes.iter().map(|process| format!("{} ({})", process.name, process.pid)).collect();
-        if !names.is_empty() {
-            let _ = write!(text, ": {}", names.join(", "));
-        }
-        if outcome.left.total > names.len() {
-            let _ = write!(text, " and {} more", outcome.left.total - names.len());
+        if !outcome.left.processes.is_empty() {
+            let _ = write!(text, ": {}", outcome.left.named().unwrap_or_default());
         }
         let _ = write!(text, "; stop with: {}", stop(outcome));
     } else if outcome.end == End::Lost {
@@ -148,7 +143,10 @@ mod tests {
         let after = |ms| {
             let ending = Ending { exit: Some(0), ..Ending::default() };
             let (left, duration) = (Left::default(), Duration::from_millis(ms));
-            status(&command, &Outcome { end: End::Itself, ending, left, group: 0, mark: None, duration, after: None })
+            status(
+                &command,
+                &Outcome { end: End::Itself, ending, left, group: 0, mark: None, duration, after: None, remains: None },
+            )
         };
         assert_eq!((after(0).as_str(), after(999).as_str()), ("exit 0", "exit 0"));
         assert_eq!((after(1_000).as_str(), after(2_340).as_str()), ("exit 0, 1.0 s", "exit 0, 2.3 s"));

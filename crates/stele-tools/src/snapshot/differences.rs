@@ -65,7 +65,9 @@ impl Differences {
             return;
         };
         match after.transpose() {
-            Ok(after) => self.changed.push(FileChange { path: name.to_owned(), before, after, kept, made }),
+            Ok(after) => {
+                self.changed.push(FileChange { path: name.to_owned(), before, after, kept, made, linked: None })
+            }
             Err(error) => self.not_covered.push(format!("{name}, which cannot be read: {error}")),
         }
     }

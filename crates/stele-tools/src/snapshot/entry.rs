@@ -28,6 +28,8 @@ pub(super) struct Entry {
 pub(super) struct Stamp {
     pub(super) device: u64,
     pub(super) inode: u64,
+    /// How many names it has.
+    pub(super) names: u64,
     pub(super) mode: u32,
     pub(super) size: u64,
     pub(super) modified_ns: i128,
@@ -42,6 +44,7 @@ impl Stamp {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
+            names: metadata.nlink(),
             mode: metadata.mode(),
             size: metadata.len(),
             modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
@@ -54,6 +57,11 @@ impl Stamp {
     pub(super) fn is_of_the_same_content(&self, other: &Self) -> bool {
         let told = |stamp: &Self| (stamp.file(), stamp.size, stamp.modified_ns, stamp.born_ns);
         told(self) == told(other)
+    }
+
+    /// True for a file with hard links.
+    pub(super) fn has_other_names(&self) -> bool {
+        self.names > 1 && !crate::change::is_link(self.mode)
     }
 
     /// Which file it is, whatever becomes of its name and content.

@@ -141,6 +141,7 @@ impl Snapshot {
             }
         }
         self.gone(&mut seen);
+        self.link(&mut seen);
         (now, seen)
     }
 
@@ -228,6 +229,23 @@ impl Snapshot {
     fn is_unread(&self, before: &Entry, after: &Entry, files: &BTreeMap<(u64, u64), bool>) -> bool {
         let other = before.stamp.file() != after.stamp.file();
         other && files.get(&after.stamp.file()) == Some(&false) && !self.is_new(&after.stamp, files)
+    }
+
+    /// Takes down which other names the files had.
+    fn link(&self, seen: &mut Differences) {
+        let mut files: BTreeMap<(u64, u64), Vec<&PathBuf>> = BTreeMap::new();
+        for (path, entry) in self.entries.iter().filter(|(_, entry)| entry.stamp.has_other_names()) {
+            files.entry(entry.stamp.file()).or_default().push(path);
+        }
+        for change in &mut seen.changed {
+            let path = Path::new(&change.path);
+            let entry = self.entries.get(path).filter(|entry| entry.stamp.has_other_names());
+            let names = entry.and_then(|entry| files.get(&entry.stamp.file()));
+            change.linked = names.map(|names| {
+                let others = names.iter().filter(|other| *other.as_path() != *path);
+                others.filter_map(|other| Some(other.to_str()?.to_owned())).take(NAMED).collect()
+            });
+        }
     }
 
     /// Names what was out of view and went: of that nothing is kept.

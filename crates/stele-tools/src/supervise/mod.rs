@@ -34,6 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::overwrite::{self, OVERWRITE};
 
 pub(crate) use after::{Asked, BASH_ENV};
+pub use processes::leads_session;
 pub(crate) use watch::{Event, Reach, watch, watch_child};
 
 /// The variable by which a command's processes are known, wherever they went. It has not the prefix of a setting, so
@@ -98,6 +99,27 @@ pub(crate) struct Left {
     pub(crate) processes: Vec<Process>,
 }
 
+impl Left {
+    /// Who it is, in words; `None` where nothing is left.
+    pub(crate) fn named(&self) -> Option<String> {
+        let names: Vec<String> =
+            self.processes.iter().map(|process| format!("{} ({})", process.name, process.pid)).collect();
+        match (self.any, names.len()) {
+            (false, _) => None,
+            (true, 0) => Some("a process".to_owned()),
+            (true, known) if self.total > known => {
+                Some(format!("{} and {} more", names.join(", "), self.total - known))
+            }
+            (true, _) => Some(names.join(", ")),
+        }
+    }
+}
+
+/// What runs now beneath a supervisor that was not waited for yet.
+pub(crate) fn beneath_supervisor(supervisor: Pid) -> Left {
+    processes::left(processes::descendants(supervisor))
+}
+
 /// A process, by what a person needs to find it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Process {
@@ -129,9 +151,10 @@ pub fn supervise(arguments: &[OsString]) -> ExitCode {
         },
         #[cfg(feature = "documents")]
         (Some(crate::pdf::READ), [_]) => crate::pdf::serve(),
-        (Some(OVERWRITE), [_, _, path, kept @ ..]) if kept.len() < 2 => {
+        (Some(OVERWRITE), [_, _, _, path, kept @ ..]) if kept.len() < 2 => {
             let kept = kept.first().map(Path::new);
-            word(1).map_or(ExitCode::from(2), |len| overwrite::serve(len, Path::new(path), kept))
+            let given = word(1).zip(word(2));
+            given.map_or(ExitCode::from(2), |(len, was)| overwrite::serve(len, was, Path::new(path), kept))
         }
         _ => ExitCode::from(2),
     }

@@ -17,6 +17,8 @@ pub(super) struct Row {
     /// Clock ticks from the boot to its start: with the number it names one process for ever.
     started: u64,
     zombie: bool,
+    /// Stopped by a signal, and not by a debugger.
+    pub(super) suspended: bool,
 }
 
 /// Processes that are named to the model.
@@ -32,6 +34,13 @@ fn table() -> Vec<Row> {
 /// `getsid(2)` gives too and that no process has.
 pub(super) fn own_session() -> Option<i32> {
     Some(row(i32::try_from(std::process::id()).ok()?)?.session)
+}
+
+/// True where this process' group leads its session, so that no shell started it; false where the table does not show it.
+#[must_use]
+pub fn leads_session() -> bool {
+    let own = i32::try_from(std::process::id()).ok().and_then(row);
+    own.is_some_and(|own| own.process.group == own.session)
 }
 
 /// Every living descendant of a process, parents before children.
@@ -88,9 +97,15 @@ pub(super) fn group_lives(group: Pid) -> bool {
     if rustix::process::test_kill_process_group(group) == Err(rustix::io::Errno::SRCH) {
         return false;
     }
-    let table = table();
+    table().is_empty() || !members(group).is_empty()
+}
+
+/// The living members of a process group.
+pub(super) fn members(group: Pid) -> Vec<Row> {
     let number = group.as_raw_nonzero().get();
-    table.is_empty() || table.iter().any(|row| row.process.group == number && !row.zombie)
+    let mut table = table();
+    table.retain(|row| row.process.group == number && !row.zombie);
+    table
 }
 
 /// True when a process has a command's mark as its limit (see [`super::limit`]).
@@ -142,6 +157,7 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Row> {
         session: fields.get(3)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
         zombie: matches!(*fields.first()?, "Z" | "X"),
+        suspended: *fields.first()? == "T",
     })
 }
 
@@ -182,7 +198,8 @@ mod tests {
         let stat = b"42 (a) b (c) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 12345 1 2 3\n";
         let row = parse(42, stat).unwrap();
         assert_eq!(row.process, Process { pid: 42, group: 42, name: "a) b (c".to_owned() });
-        assert_eq!((row.parent, row.session, row.started, row.zombie), (7, 42, 12345, false));
+        assert_eq!((row.parent, row.session, row.started), (7, 42, 12345));
+        assert_eq!((row.zombie, row.suspended), (false, false));
         assert_eq!(parse(1, b"garbage"), None);
     }
 }

@@ -18,6 +18,8 @@ const KILLING: Duration = Duration::from_millis(500);
 const KILLING_ABANDONED: Duration = Duration::from_secs(3);
 /// Between two looks at what is left, where nothing tells.
 const LOOK: Duration = Duration::from_millis(10);
+/// Before a command that was suspended is looked at: whoever suspends it may be about to wake it.
+const SUSPENDED_LOOK: Duration = Duration::from_millis(100);
 /// The same while nobody waits.
 const IDLE_LOOK: Duration = Duration::from_secs(1);
 
@@ -36,6 +38,8 @@ pub(crate) enum Reach {
 pub(crate) enum Event {
     /// The command ended.
     Ended(Ending),
+    /// The command was suspended, or goes on.
+    Suspended(bool),
     /// Nothing is left beneath this process.
     Gone,
     /// The agent wants something.
@@ -46,12 +50,18 @@ pub(crate) enum Event {
 
 /// Waits for the command, and with [`Reach::Descendants`] for everything else, telling of it.
 pub(crate) fn wait(command: Pid, reach: Reach, events: &Sender<Event>) {
+    let options = WaitOptions::UNTRACED | WaitOptions::CONTINUED;
     loop {
         let waited = match reach {
-            Reach::Descendants => rustix::process::wait(WaitOptions::empty()),
-            Reach::Group => rustix::process::waitpid(Some(command), WaitOptions::empty()),
+            Reach::Descendants => rustix::process::wait(options),
+            Reach::Group => rustix::process::waitpid(Some(command), options),
         };
         match waited {
+            Ok(Some((pid, status))) if pid == command && (status.stopped() || status.continued()) => {
+                if events.send(Event::Suspended(status.stopped())).is_err() {
+                    return;
+                }
+            }
             Ok(Some((pid, status))) if pid == command => {
                 let ending = Ending { exit: status.exit_status(), signal: status.terminating_signal() };
                 if events.send(Event::Ended(ending)).is_err() || reach == Reach::Group {
@@ -75,6 +85,7 @@ pub(crate) fn watch(group: Pid, reach: Reach, events: &Receiver<Event>, report: 
         reach,
         events,
         ending: None,
+        suspended: false,
         gone: false,
         abandoned: false,
         stop: None,
@@ -106,9 +117,13 @@ pub(crate) fn watch(group: Pid, reach: Reach, events: &Receiver<Event>, report: 
             return;
         }
         // Nothing tells when a group becomes empty, nor what a process that outlived a kill does next.
-        watched.take((stopped || reach == Reach::Group && watched.ending.is_some()).then_some(IDLE_LOOK));
+        let looks = stopped || reach == Reach::Group && watched.ending.is_some();
+        let was_suspended = watched.suspended;
+        watched.take(if was_suspended { Some(SUSPENDED_LOOK) } else { looks.then_some(IDLE_LOOK) });
         if stopped {
             watched.signal(&[Signal::KILL]);
+        } else if was_suspended && watched.suspended {
+            watched.wake();
         }
     }
 }
@@ -118,6 +133,8 @@ struct Watched<'a> {
     reach: Reach,
     events: &'a Receiver<Event>,
     ending: Option<Ending>,
+    /// The command's shell was suspended.
+    suspended: bool,
     gone: bool,
     abandoned: bool,
     stop: Option<Duration>,
@@ -135,7 +152,11 @@ impl Watched<'_> {
             None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match event {
-            Ok(Event::Ended(ending)) => self.ending = Some(ending),
+            Ok(Event::Ended(ending)) => {
+                self.ending = Some(ending);
+                self.suspended = false;
+            }
+            Ok(Event::Suspended(suspended)) => self.suspended = suspended,
             Ok(Event::Gone) => self.gone = true,
             Ok(Event::Control(Control::Stop { grace_ms })) => self.stop = Some(Duration::from_millis(grace_ms)),
             Ok(Event::Abandoned) => self.abandoned = true,
@@ -178,6 +199,17 @@ impl Watched<'_> {
             Reach::Group => Vec::new(),
         };
         Left { any: true, ..processes::left(rows) }
+    }
+
+    /// Lets a command go on that suspended itself, once nothing of it is left that could.
+    fn wake(&mut self) {
+        let rows = match self.reach {
+            Reach::Descendants => descendants(rustix::process::getpid()),
+            Reach::Group => processes::members(self.group),
+        };
+        if rows.iter().all(|row| row.suspended) {
+            self.signal(&[Signal::CONT]);
+        }
     }
 
     /// TERM to everything, and after the grace KILL until nothing is left, at most as long as is said.

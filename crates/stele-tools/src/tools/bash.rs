@@ -118,7 +118,8 @@ impl Bash {
         let output = Mutex::new(self.output(&invocation.session.id, &invocation.call.to_string()));
         let follow = Follow { output: &output, progress: invocation.progress, started: &|| {} };
         let watched = self.look(invocation.watch, invocation.workspace).await?;
-        let outcome = shell::run(&command, invocation.cancelled, &follow).await?;
+        let mut outcome = shell::run(&command, invocation.cancelled, &follow).await?;
+        self.jobs.keep(&invocation.session.id, &arguments.command, outcome.remains.take());
         let seen = self.compare(watched).await?;
         let after = outcome.after.as_ref().filter(|_| outcome.end == End::Itself && own.is_none());
         let moved = moved(after.map(|after| Path::new(&after.cwd)), invocation.cwd, invocation.workspace);
@@ -288,6 +289,7 @@ fn told(command: &Command<'_>, outcome: &Outcome, moved: &Moved, output: &mut Ou
                 signal: outcome.ending.signal,
                 timed_out: outcome.end == End::TimedOut,
                 output_bytes: output.printed,
+                left: outcome.left.named(),
             }),
             duration_ms: Some(u64::try_from(outcome.duration.as_millis()).unwrap_or(u64::MAX)),
             cwd,

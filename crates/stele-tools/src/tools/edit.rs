@@ -7,15 +7,17 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardFile, CardKind, Effects, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta, Subject, Tool,
-    ToolError, ToolOutput, ToolSpec,
+    Ahead, CallCard, CardFile, CardKind, Effects, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard,
+    ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-use crate::change::Before;
+use crate::change;
+use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Found, Place, Roots};
 use crate::preview::{self, Preview};
+use crate::tools::write;
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diff that the model is shown of its own change.
@@ -72,7 +74,7 @@ impl Tool for Edit {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(vec![Subject::Write(self.declared.parse(arguments)?.path)])
+        Ok(vec![self.roots.written(self.declared.parse(arguments)?.path)?])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
@@ -102,17 +104,22 @@ impl Tool for Edit {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
-                let engine = self.engine.clone();
-                blocking(move || edit(&place, arguments, &engine, &seen)).await
+                let (engine, ahead) = (self.engine.clone(), Arc::clone(&invocation.ahead));
+                blocking(move || {
+                    let edit = |claim: &mut Claim| edit(&place, &arguments, &engine, (&seen, &ahead), claim);
+                    claim::in_turn_of_a_call(edit)
+                })
+                .await
             };
             finish(result.await, Some(self.limit))
         })
     }
 }
 
-impl From<Replacement> for stele_edit::Edit {
-    fn from(edit: Replacement) -> Self {
-        Self { old: edit.old, new: edit.new, all: edit.all.unwrap_or(false), near_line: edit.near_line }
+impl From<&Replacement> for stele_edit::Edit {
+    fn from(edit: &Replacement) -> Self {
+        let (old, new) = (edit.old.clone(), edit.new.clone());
+        Self { old, new, all: edit.all.unwrap_or(false), near_line: edit.near_line }
     }
 }
 
@@ -122,7 +129,6 @@ fn refused(asked: &str, refusal: &stele_edit::Refusal) -> Error {
 
 /// An edit that fits, before anything is written.
 struct Planned {
-    asked: String,
     found: Option<Found>,
     target: PathBuf,
     shown: String,
@@ -130,9 +136,9 @@ struct Planned {
     applied: stele_edit::Applied,
 }
 
-fn plan(place: &Place, arguments: Arguments, engine: &stele_edit::Options) -> Result<Planned> {
-    let asked = arguments.path;
-    let edits = arguments.edits.filter(|edits| !edits.is_empty());
+fn plan(place: &Place, arguments: &Arguments, engine: &stele_edit::Options) -> Result<Planned> {
+    let asked = &arguments.path;
+    let edits = arguments.edits.as_ref().filter(|edits| !edits.is_empty());
     let creates = match (&edits, &arguments.input) {
         (Some(edits), None) => edits.iter().all(|edit| edit.old.is_empty()),
         // Whether an input creates a file only its dialect knows.
@@ -143,7 +149,7 @@ fn plan(place: &Place, arguments: Arguments, engine: &stele_edit::Options) -> Re
         (Some(_), Some(_)) => return Err(Error::Value("give edits or input, not both".to_owned())),
     };
     let mut missing = None;
-    let found = match place.find(&asked) {
+    let found = match place.find(asked) {
         Err(error @ Error::Missing { .. }) if creates => {
             missing = Some(error);
             None
@@ -151,12 +157,16 @@ fn plan(place: &Place, arguments: Arguments, engine: &stele_edit::Options) -> Re
         found => Some(found?),
     };
     let (target, before) = match &found {
-        Some(found) => (found.path.clone(), Some(file::read(&found.path, &asked)?)),
-        None => (place.target(&asked)?, None),
+        Some(found) => {
+            let target = place.not_kept(asked, found.path.clone())?;
+            let before = file::read(&target, asked)?;
+            (target, Some(before))
+        }
+        None => (place.writable(asked)?.path, None),
     };
     let shown = card::relative(&target.display().to_string(), &place.cwd);
-    let applied = match (edits, arguments.input) {
-        (_, Some(input)) => engine.edit_input(Some(&shown), before.as_deref(), &input),
+    let applied = match (edits, &arguments.input) {
+        (_, Some(input)) => engine.edit_input(Some(&shown), before.as_deref(), input),
         (edits, None) => {
             let edits: Vec<_> = edits.into_iter().flatten().map(stele_edit::Edit::from).collect();
             engine.apply(before.as_deref().unwrap_or_default(), &edits)
@@ -167,10 +177,10 @@ fn plan(place: &Place, arguments: Arguments, engine: &stele_edit::Options) -> Re
         // The nearest names help more.
         Err(refusal) => {
             let nearest = missing.filter(|_| refusal.code == "edit.missing");
-            return Err(nearest.unwrap_or_else(|| refused(&asked, &refusal)));
+            return Err(nearest.unwrap_or_else(|| refused(asked, &refusal)));
         }
     };
-    Ok(Planned { asked, found, target, shown, before, applied })
+    Ok(Planned { found, target, shown, before, applied })
 }
 
 /// What an edit would make of its file as it is now.
@@ -179,15 +189,27 @@ pub(crate) fn preview(place: &Place, arguments: &str, engine: &stele_edit::Optio
     if preview::is_too_large(place, &arguments.path) {
         return Ok(None);
     }
-    let planned = plan(place, arguments, engine)?;
+    let planned = plan(place, &arguments, engine)?;
     Ok(Some(Preview::of(planned.target, planned.before.as_deref(), &planned.applied.bytes)))
 }
 
-fn edit(place: &Place, arguments: Arguments, engine: &stele_edit::Options, seen: &ReadFiles) -> Result<ToolOutput> {
-    let Planned { asked, found, target, shown, before, applied } = plan(place, arguments, engine)?;
-    let noted = Before::note(&target, before.as_deref());
-    let in_place = file::replace(&target, &asked, &applied.bytes, &place.in_place)?;
-    let change = file::change(&target, &shown, before.as_deref(), &applied.bytes);
+fn edit(
+    place: &Place,
+    arguments: &Arguments,
+    engine: &stele_edit::Options,
+    (seen, ahead): (&ReadFiles, &Ahead),
+    claim: &mut Claim,
+) -> Result<ToolOutput> {
+    let Planned { found, target, shown, before, applied } = plan(place, arguments, engine)?;
+    let (asked, before, after) = (arguments.path.as_str(), before.as_deref(), applied.bytes.as_slice());
+    // It says as little of what was there as a write does.
+    if let (stele_edit::Dialect::Whole, Some(before)) = (applied.dialect, before) {
+        write::refuse_unseen((&target, &shown, asked), before, after, seen)?;
+    }
+    let replacement = change::Replacement { path: &target, asked, before, after };
+    let (changed, in_place) = replacement.carry_out(claim, ahead, &place.in_place)?;
+    let part = file::known_of(seen, &target, before, after);
+    let change = FileMeta { part, ..file::change(&target, &shown, before, after) };
 
     let action = if before.is_none() { "created" } else { "edited" };
     let mut text = format!("{action} {shown}: +{} -{}", change.added, change.removed);
@@ -197,10 +219,13 @@ fn edit(place: &Place, arguments: Arguments, engine: &stele_edit::Options, seen:
     if let Some(name) = found.and_then(|found| found.instead) {
         let _ = write!(text, "\n[opened {name}, the only name that looks like the one asked for]");
     }
-    if let (Some(hash), Some(before)) = (seen.get(&target), &before)
-        && *hash != Hash::of(before)
+    if let (Some(known), Some(before)) = (seen.get(&target), before)
+        && known.hash != Hash::of(before)
     {
         text.push_str("\n[the file had changed since it was read; the text was found in what is there now]");
+    }
+    if let Some(note) = claim.note() {
+        let _ = write!(text, "\n[{note}]");
     }
     if let Some(why) = in_place {
         let _ = write!(text, "\n[written in place, since {why}]");
@@ -212,7 +237,7 @@ fn edit(place: &Place, arguments: Arguments, engine: &stele_edit::Options, seen:
     Ok(ToolOutput {
         content: text,
         meta: ResultMeta { files: vec![change], ..ResultMeta::default() },
-        changed: vec![noted.became(Some(&applied.bytes))],
+        changed: vec![changed],
         ..ToolOutput::default()
     })
 }

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta,
-    Subject, Tool, ToolError, ToolOutput, ToolSpec,
+    Ahead, CallCard, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard,
+    ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use stele_edit::FileChange;
 
 use crate::change::{self, Becomes, Before};
+use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
@@ -67,7 +68,7 @@ impl Tool for Patch {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(self.paths(arguments)?.into_iter().map(Subject::Write).collect())
+        Ok(self.paths(arguments)?.into_iter().map(|path| self.roots.written(path)).collect::<Result<_>>()?)
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
@@ -91,8 +92,12 @@ impl Tool for Patch {
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
                 // Not cut short by a cancel: what it did must be known.
-                let engine = self.engine.clone();
-                blocking(move || patch(&place, &arguments.patch, &engine, &seen)).await
+                let (engine, ahead) = (self.engine.clone(), Arc::clone(&invocation.ahead));
+                blocking(move || {
+                    let patch = |claim: &mut Claim| patch(&place, &arguments.patch, &engine, (&seen, &ahead), claim);
+                    claim::in_turn_of_a_call(patch)
+                })
+                .await
             };
             finish(result.await, Some(self.limit))
         })
@@ -103,9 +108,18 @@ fn refused(refusal: stele_edit::Refusal) -> Error {
     Error::Refused { code: refusal.code, message: refusal.message }
 }
 
-fn patch(place: &Place, input: &str, engine: &stele_edit::Options, seen: &ReadFiles) -> Result<ToolOutput> {
+fn patch(
+    place: &Place,
+    input: &str,
+    engine: &stele_edit::Options,
+    (seen, ahead): (&ReadFiles, &Ahead),
+    claim: &mut Claim,
+) -> Result<ToolOutput> {
     let planned = tree::worked_out(place, Reach::Links, engine, input)?;
     let (plan, changes) = (&planned.plan, planned.steps()?);
+    claim.hold(change::paths(&changes));
+    // What the log is told has to be what is there.
+    claim.watch(change::check(&changes))?;
     // What is moved is given up in one place and created in another.
     let befores: BTreeMap<&Path, &[u8]> = plan
         .iter()
@@ -117,12 +131,15 @@ fn patch(place: &Place, input: &str, engine: &stele_edit::Options, seen: &ReadFi
         .collect();
     let noted: Vec<Before> =
         changes.iter().map(|step| Before::note(&step.path, befores.get(step.path.as_path()).copied())).collect();
-    let notes = change::make(&changes, &place.in_place)?;
     let after = changes.iter().map(|step| match &step.becomes {
-        Becomes::Content(wanted) => Some(wanted.bytes),
-        Becomes::Gone(_) | Becomes::Moved(_) => None,
+        Becomes::Content(wanted) => (Some(wanted.bytes), wanted.mode),
+        Becomes::Gone(_) | Becomes::Moved(_) => (None, None),
     });
-    let changed = noted.into_iter().zip(after).map(|(before, after)| before.became(after)).collect();
+    let steps = noted.iter().zip(after.clone());
+    claim.announce(steps.map(|(before, (bytes, mode))| before.becomes(bytes, mode)).collect(), ahead)?;
+    let mut notes = claim.watch(change::make(&changes, &place.in_place))?;
+    notes.extend(claim.note().map(str::to_owned));
+    let changed = noted.into_iter().zip(after).map(|(before, (bytes, _))| before.became(bytes)).collect();
     Ok(ToolOutput { changed, ..told(place, plan, seen, &notes) })
 }
 
@@ -131,8 +148,13 @@ fn told(place: &Place, plan: &[FileChange], seen: &ReadFiles, notes: &[String]) 
     let mut text = String::new();
     for change in plan {
         let path = tree::place_of(place, change).unwrap_or_else(|_| place.join(&change.path));
+        let from = change.moved_from.as_ref().map(|from| place.name(from).unwrap_or_else(|_| place.join(from)));
+        let (was_at, before) = (from.as_deref().unwrap_or(&path), change.before.as_deref());
         let meta = match &change.after {
-            Some(after) => file::change(&path, &change.path, change.before.as_deref(), after),
+            Some(after) => FileMeta {
+                part: file::known_of(seen, was_at, before, after),
+                ..file::change(&path, &change.path, before, after)
+            },
             None => deleted(&path, change.before.as_deref()),
         };
         let what = match (&change.moved_from, &change.before, &change.after) {
@@ -145,13 +167,12 @@ fn told(place: &Place, plan: &[FileChange], seen: &ReadFiles, notes: &[String]) 
         for note in &change.notes {
             let _ = writeln!(text, "[{note}]");
         }
-        if let (Some(hash), Some(before)) = (seen.get(&path), &change.before)
-            && *hash != Hash::of(before)
+        if let (Some(known), Some(before)) = (seen.get(was_at), before)
+            && known.hash != Hash::of(before)
         {
             text.push_str("[it had changed since it was read; the text was found in what is there now]\n");
         }
-        if let Some(from) = &change.moved_from {
-            let from = place.name(from).unwrap_or_else(|_| place.join(from));
+        if let Some(from) = from {
             files.push(FileMeta { added: 0, removed: 0, ..deleted(&from, None) });
         }
         files.push(meta);
@@ -175,5 +196,6 @@ fn deleted(path: &Path, before: Option<&[u8]>) -> FileMeta {
         added: 0,
         removed: u32::try_from(lines).unwrap_or(u32::MAX),
         diff: None,
+        part: None,
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardKind, Effects, FileAction, FileMeta, Future, Hash, Hasher, Image, ImageInput, Invocation, ReadMeta,
+    CallCard, CardKind, Effects, FileMeta, FilePart, Future, Hash, Hasher, Image, ImageInput, Invocation, ReadMeta,
     ResultCard, ResultMeta, Shown, ShownFiles, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
@@ -235,6 +235,14 @@ impl Reading {
         }
         let mut read =
             ReadMeta { offset: window.first, lines: window.shown, total: window.total, ..ReadMeta::default() };
+        let part = FilePart {
+            offset: window.first,
+            // Of a line that was cut nobody knows what follows.
+            lines: if window.cut == 0 { window.shown } else { 0 },
+            total: window.total,
+        };
+        let part = Some(part).filter(|part| part.lines < window.total);
+        let file = FileMeta { hash, part, ..file::seen(&found.path) };
         let mut content = window.text(notes);
         if let Some(shown) = self.shown.get(&found.path).filter(|shown| alone && covers(shown, hash, &read))
             && content.len() > POINTED
@@ -251,7 +259,7 @@ impl Reading {
             read.saved = (content.len() as u64).saturating_sub(pointer.len() as u64);
             content = pointer;
         }
-        let meta = ResultMeta { read: Some(read), files: vec![seen(&found, hash)], ..ResultMeta::default() };
+        let meta = ResultMeta { read: Some(read), files: vec![file], ..ResultMeta::default() };
         Ok(ToolOutput { content, meta, ..ToolOutput::default() })
     }
 
@@ -294,18 +302,6 @@ fn covers(shown: &Shown, hash: Option<Hash>, read: &ReadMeta) -> bool {
         && !shown.pointed
         && shown.offset <= read.offset
         && read.offset + read.lines <= shown.offset + shown.lines
-}
-
-/// The file as it was shown.
-fn seen(found: &Found, hash: Option<Hash>) -> FileMeta {
-    FileMeta {
-        path: found.path.display().to_string(),
-        action: FileAction::Read,
-        hash,
-        added: 0,
-        removed: 0,
-        diff: None,
-    }
 }
 
 fn list(found: &Found, asked: &str) -> Result<ToolOutput> {

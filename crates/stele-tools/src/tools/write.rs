@@ -1,25 +1,28 @@
 //! `write`: a whole file, atomically, never over something the model has not seen.
 
-use std::io;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    CallCard, CardFile, CardKind, Effects, FileAction, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta,
-    Subject, Tool, ToolError, ToolOutput, ToolSpec,
+    Ahead, CallCard, CardFile, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles,
+    ResultCard, ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-use crate::change::Before;
+use crate::change::Replacement;
+use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
-use crate::path::{Place, Roots};
+use crate::path::{Found, Place, Roots};
 use crate::preview::{self, Preview};
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diff that a refusal shows.
 const REFUSAL_DIFF: usize = 4 * 1024;
+/// Ranges of lines that a refusal names.
+const NAMED: usize = 5;
 
 /// Arguments of `write`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -59,7 +62,7 @@ impl Tool for Write {
     }
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
-        Ok(vec![Subject::Write(self.declared.parse(arguments)?.path)])
+        Ok(vec![self.roots.written(self.declared.parse(arguments)?.path)?])
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
@@ -82,8 +85,10 @@ impl Tool for Write {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
+                let ahead = Arc::clone(&invocation.ahead);
                 // Not cut short by a cancel: half a write helps nobody, and what it did must be known.
-                blocking(move || write(&place, &arguments, &seen)).await
+                blocking(move || claim::in_turn_of_a_call(|claim| write(&place, &arguments, (&seen, &ahead), claim)))
+                    .await
             };
             finish(result.await, Some(self.limit))
         })
@@ -96,42 +101,63 @@ pub(crate) fn preview(place: &Place, arguments: &str) -> Result<Option<Preview>>
     if preview::is_too_large(place, &arguments.path) {
         return Ok(None);
     }
-    let target = place.target(&arguments.path)?;
-    let before = match file::read(&target, &arguments.path) {
-        Ok(bytes) => Some(bytes),
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    let target = place.writable(&arguments.path)?.path;
+    let before = file::read_if_there(&target, &arguments.path)?;
     Ok(Some(Preview::of(target, before.as_deref(), arguments.content.as_bytes())))
 }
 
-fn write(place: &Place, arguments: &Arguments, seen: &ReadFiles) -> Result<ToolOutput> {
+/// Refuses to put other content over what the model has not seen all of, or what has changed since.
+pub(crate) fn refuse_unseen(
+    (target, shown, asked): (&Path, &str, &str),
+    before: &[u8],
+    content: &[u8],
+    seen: &ReadFiles,
+) -> Result<()> {
+    let unread = |lines: &[RangeInclusive<u64>]| Err(Error::Unread { path: asked.to_owned(), lines: named(lines) });
+    match seen.get(target) {
+        None if before.is_empty() => Ok(()),
+        None => unread(&[]),
+        Some(known) if known.hash != Hash::of(before) => {
+            let diff = file::change(target, shown, Some(before), content).diff;
+            let diff = diff.map_or_else(String::new, |diff| sanitise::cut(diff.as_str(), REFUSAL_DIFF));
+            Err(Error::Stale { path: asked.to_owned(), diff })
+        }
+        Some(known) if !known.unseen().is_empty() => unread(known.unseen()),
+        Some(_) => Ok(()),
+    }
+}
+
+/// The first few ranges of lines, for a refusal; nothing where there are none.
+fn named(lines: &[RangeInclusive<u64>]) -> Option<String> {
+    let one = |range: &RangeInclusive<u64>| format!("{}-{}", range.start(), range.end());
+    let more = if lines.len() > NAMED { ", …" } else { "" };
+    let named: Vec<String> = lines.iter().take(NAMED).map(one).collect();
+    (!named.is_empty()).then(|| format!("{}{more}", named.join(", ")))
+}
+
+fn write(
+    place: &Place,
+    arguments: &Arguments,
+    (seen, ahead): (&ReadFiles, &Ahead),
+    claim: &mut Claim,
+) -> Result<ToolOutput> {
     let asked = &arguments.path;
     let content = arguments.content.as_bytes();
-    let target = place.target(asked)?;
+    let Found { path: target, instead } = place.writable(asked)?;
     let shown = card::relative(&target.display().to_string(), &place.cwd);
-    let before = match file::read(&target, asked) {
-        Ok(bytes) => Some(bytes),
-        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    let before = file::read_if_there(&target, asked)?;
     if let Some(before) = &before {
         if before == content {
-            return Ok(ToolOutput::text(format!("{shown} already has this content")));
+            // Who sends it knows it.
+            let known = FileMeta { hash: Some(Hash::of(content)), ..file::seen(&target) };
+            let meta = ResultMeta { files: vec![known], ..ResultMeta::default() };
+            let content = format!("{shown} already has this content");
+            return Ok(ToolOutput { content, meta, ..ToolOutput::default() });
         }
-        match seen.get(&target) {
-            None if before.is_empty() => {}
-            None => return Err(Error::Unread { path: asked.clone() }),
-            Some(hash) if *hash != Hash::of(before) => {
-                let diff = file::change(&target, &shown, Some(before), content).diff;
-                let diff = diff.map_or_else(String::new, |diff| sanitise::cut(diff.as_str(), REFUSAL_DIFF));
-                return Err(Error::Stale { path: asked.clone(), diff });
-            }
-            Some(_) => {}
-        }
+        refuse_unseen((&target, &shown, asked), before, content, seen)?;
     }
-    let noted = Before::note(&target, before.as_deref());
-    let in_place = file::replace(&target, asked, content, &place.in_place)?;
+    let replacement = Replacement { path: &target, asked, before: before.as_deref(), after: content };
+    let (changed, in_place) = replacement.carry_out(claim, ahead, &place.in_place)?;
     let change = file::change(&target, &shown, before.as_deref(), content);
     let lines = arguments.content.lines().count();
     let action = if change.action == FileAction::Created { "created" } else { "wrote" };
@@ -139,10 +165,13 @@ fn write(place: &Place, arguments: &Arguments, seen: &ReadFiles) -> Result<ToolO
     if let Some(why) = in_place {
         text.push_str(&format!("; written in place, since {why}"));
     }
+    if let Some(name) = instead {
+        text.push_str(&format!("\n[wrote over {name}, the only name that looks like the one asked for]"));
+    }
     Ok(ToolOutput {
         content: text,
         meta: ResultMeta { files: vec![change], ..ResultMeta::default() },
-        changed: vec![noted.became(Some(content))],
+        changed: vec![changed],
         ..ToolOutput::default()
     })
 }

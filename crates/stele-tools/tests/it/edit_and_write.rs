@@ -127,6 +127,52 @@ fn only_what_was_read_and_has_not_changed_is_overwritten() {
 }
 
 #[test]
+fn what_was_not_shown_is_not_overwritten() {
+    let session = Session::new();
+    let lines: String = (1..=60).map(|line| format!("line {line}\n")).collect();
+    let write = |path: &str| session.call("write", json!({"path": path, "content": "mine\n"}));
+    let read = |path: &str, offset: u64, limit: u64| {
+        session.call("read", json!({"path": path, "offset": offset, "limit": limit}));
+    };
+    // An edit shows a few lines only.
+    session.file("a", &lines);
+    assert_eq!(edit(&session, "a", "line 30\n", "line thirty\n").error, None);
+    let output = write("a");
+    assert_eq!(code(&output), "write.unread");
+    assert!(output.content.contains("its lines 1-60 were not read"), "{}", output.content);
+    // Windows add up, as long as the content is the same.
+    read("a", 1, 20);
+    read("a", 41, 20);
+    let output = write("a");
+    assert!(output.content.contains("its lines 21-40 were not read"), "{}", output.content);
+    read("a", 15, 30);
+    assert_eq!(write("a").content, "wrote a (1 line)");
+    // What is known stays known over the model's own edits, but not over those of others.
+    session.file("b", &lines);
+    session.call("read", json!({"path": "b"}));
+    assert_eq!(edit(&session, "b", "line 1\n", "line one\n").error, None);
+    assert_eq!(edit(&session, "b", "line 2\n", "line two\n").error, None);
+    session.file("b", session.content("b").replace("line 60", "a person wrote this"));
+    assert_eq!(edit(&session, "b", "line 3\n", "line three\n").error, None);
+    assert_eq!(code(&write("b")), "write.unread");
+    assert!(session.content("b").contains("a person wrote this"));
+    // Nor is a line that was cut, and a whole file is one however it is sent.
+    session.file("c", format!("{}\n", "x".repeat(3_000)));
+    session.call("read", json!({"path": "c"}));
+    assert_eq!(code(&write("c")), "write.unread");
+    session.file("d", "theirs\n");
+    let whole = json!({"path": "d", "input": "```\nmine\n```"});
+    assert_eq!(code(&session.call("edit", whole.clone())), "write.unread");
+    session.call("read", json!({"paths": ["d", "c"]}));
+    assert_eq!(session.call("edit", whole).error, None);
+    assert_eq!(session.content("d"), "mine\n");
+    // Who sends what is there knows it.
+    session.file("e", "theirs\n");
+    session.call("write", json!({"path": "e", "content": "theirs\n"}));
+    assert_eq!(write("e").error, None);
+}
+
+#[test]
 fn an_edit_of_a_file_that_changed_says_so() {
     let session = Session::new();
     session.file("a", "one\ntwo\n");

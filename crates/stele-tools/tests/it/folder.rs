@@ -131,6 +131,40 @@ fn what_is_left_out_of_a_result_is_kept_for_its_owner_alone() {
 }
 
 #[test]
+fn what_is_kept_is_changed_by_no_tool() {
+    let spill = TempDir::new().unwrap();
+    let offer = vec![stele_tools::Offer::Patch];
+    let options = stele_tools::Options { spill: Some(spill.path().to_owned()), offer, ..options() };
+    let session = Session::with(options.clone());
+    session.call("bash", json!({"command": "seq 1 100000"}));
+    let file = spill.path().join(crate::SESSION).join("c1");
+    let printed = std::fs::read_to_string(&file).unwrap();
+    std::os::unix::fs::symlink(&file, session.path().join("link")).unwrap();
+    session.call("read", json!({"path": "link"}));
+    let edits = json!([{"old": "77777\n", "new": "x\n"}]);
+    let written = |path: &str| {
+        [("write", json!({"path": path, "content": "x"})), ("edit", json!({"path": path, "edits": edits}))]
+    };
+    let patch = |what: &str| ("patch", json!({"patch": format!("*** Begin Patch\n*** {what}\n*** End Patch\n")}));
+    let calls = ["spill:c1", "link", file.to_str().unwrap()].into_iter().flat_map(written).chain([
+        patch("Update File: spill:c1\n@@\n-77777\n+x"),
+        patch("Update File: link\n@@\n-77777\n+x"),
+        patch("Delete File: spill:c1"),
+    ]);
+    for (tool, arguments) in calls {
+        assert_eq!(code(&session.call(tool, arguments.clone())), "file.kept", "{tool} {arguments}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), printed, "{tool} {arguments}");
+    }
+    // Nobody is asked about it, and a name that nothing was kept under makes no file.
+    for (name, arguments) in written("spill:c7") {
+        assert_eq!(tool(&options, name).subjects(&arguments.to_string()).unwrap_err().code, "file.kept");
+    }
+    assert_eq!(code(&session.call("write", json!({"path": "spill:c7", "content": "x"}))), "file.kept");
+    assert!(!session.path().join("spill:c7").exists());
+    assert_eq!(session.call("write", json!({"path": "./spill:c7", "content": "x"})).error, None, "a file of that name");
+}
+
+#[test]
 fn what_is_kept_is_bounded() {
     let spill = TempDir::new().unwrap();
     let session = Session::with(stele_tools::Options { spill: Some(spill.path().to_owned()), ..options() });

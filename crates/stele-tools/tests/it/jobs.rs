@@ -114,3 +114,31 @@ fn the_time_limit_of_a_job_stops_it() {
         assert!(waited.content.contains("the time limit of 1 s was reached"), "{}", waited.content);
     });
 }
+
+#[test]
+fn a_person_looks_at_a_job_and_stops_it_and_the_model_is_told() {
+    let session = Session::new();
+    let jobs = std::sync::Arc::clone(&session.options.jobs);
+    let id = stele_core::SessionId::new(crate::SESSION).unwrap();
+    block_on(async {
+        let mut ends = jobs.ends();
+        call(&session, "bash", json!({"command": "echo one; echo two; touch up; sleep 300", "background": true})).await;
+        call(&session, "bash", json!({"command": "until [ -e up ]; do sleep 0.01; done"})).await;
+        let seen = || jobs.look(&id, "j1").unwrap();
+        while seen().tail != "one\ntwo" {
+            tokio::task::yield_now().await;
+        }
+        assert!(seen().line.starts_with("j1: running, "), "{}", seen().line);
+        let read = call(&session, "jobs", json!({"action": "read", "job": "j1"})).await;
+        assert!(read.content.starts_with("one\ntwo\n[j1"), "what a person saw the model reads: {}", read.content);
+        assert_eq!(seen().tail, "one\ntwo", "and the other way round");
+        assert_eq!(jobs.look(&id, "j9").unwrap_err().code, "jobs.unknown");
+
+        assert!(jobs.stop(&id, "j1").unwrap());
+        assert!(ends.recv().await.unwrap().starts_with("j1: stopped: cancelled"));
+        let told = tokio::task::block_in_place(|| notice(&session));
+        assert_eq!(told.job.status, JobStatus::Stopped);
+        assert!(!jobs.stop(&id, "j1").unwrap(), "it has ended");
+        assert_eq!(jobs.list(&id).len(), 1);
+    });
+}

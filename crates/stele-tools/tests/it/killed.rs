@@ -1,6 +1,6 @@
 //! An agent that is killed while it writes: the file is the old one or the new one.
 //!
-//! `STELE_KILLED_BYTES` sets the size of the file: up to 256 MiB for `write`, 64 MiB for `edit`.
+//! `STELE_KILLED_BYTES` sets the size of the file: up to 60 MB.
 
 use std::fs;
 use std::io::Write;
@@ -18,9 +18,9 @@ use crate::{PROGRAM, Session};
 const LINE: &str = "0123456789abcdef\n";
 
 /// Bytes of the file.
-fn size(most: usize) -> usize {
+fn size() -> usize {
     let set = std::env::var("STELE_KILLED_BYTES").ok().and_then(|size| size.parse().ok());
-    set.unwrap_or(4_000_000).min(most)
+    set.unwrap_or(4_000_000).min(60_000_000)
 }
 
 /// Kills the calls while they make `old` the content of `file`, which they reach by some name, to `new`; in the end the
@@ -103,18 +103,18 @@ fn has_two_names(session: &Session, inode: u64) {
     }
 }
 
-const READ: &str = r#"{"path":"file","limit":1}"#;
-
-/// The arguments of a `write`, in a file outside of the folder.
-fn write_arguments(path: &str, content: &str) -> tempfile::NamedTempFile {
+/// The arguments of calls of `write`, in a file outside of the folder.
+fn write_arguments(path: &str, contents: &[&str]) -> tempfile::NamedTempFile {
     let mut arguments = tempfile::NamedTempFile::new().unwrap();
-    arguments.write_all(json!({"path": path, "content": content}).to_string().as_bytes()).unwrap();
+    for content in contents {
+        writeln!(arguments, "{}", json!({"path": path, "content": content})).unwrap();
+    }
     arguments
 }
 
 #[test]
 fn a_kill_in_an_edit_leaves_the_old_file_or_the_new_one() {
-    let (old, new) = contents(size(60_000_000));
+    let (old, new) = contents(size());
     let edit = |name| json!({"path": name, "edits": [{"old": "first", "new": "second"}]}).to_string();
     let session = Session::new();
     behind_a_link(&session);
@@ -128,23 +128,24 @@ fn a_kill_in_an_edit_leaves_the_old_file_or_the_new_one() {
 
 #[test]
 fn a_kill_in_a_write_leaves_no_file_or_the_whole_one() {
-    let (_, new) = contents(size(usize::MAX));
-    let arguments = write_arguments("file", &new);
+    let (_, new) = contents(size());
+    let arguments = write_arguments("file", &[&new]);
     kill(&Session::new(), &["write", "-"], Some(arguments.path()), (None, &new), &["file"]);
 }
 
 #[test]
 fn a_kill_in_a_write_over_a_file_leaves_the_old_one_or_the_new_one() {
-    let (old, new) = contents(size(usize::MAX));
-    let calls = ["read", READ, "write", "-"];
+    let (old, new) = contents(size());
+    // The first one changes nothing: who sends what is there knows it.
+    let calls = ["write", "-", "write", "-"];
     let session = Session::new();
     behind_a_link(&session);
-    let arguments = write_arguments("link", &new);
+    let arguments = write_arguments("link", &[&old, &new]);
     kill(&session, &calls, Some(arguments.path()), (Some(&old), &new), &["file", "link"]);
     is_behind_a_link(&session);
     let session = Session::new();
     let inode = with_two_names(&session);
-    let arguments = write_arguments("file", &new);
+    let arguments = write_arguments("file", &[&old, &new]);
     kill(&session, &calls, Some(arguments.path()), (Some(&old), &new), &["file", "other"]);
     has_two_names(&session, inode);
 }

@@ -10,6 +10,7 @@ mod jobs;
 mod killed;
 #[cfg(not(any(feature = "documents", feature = "symbols", feature = "web")))]
 mod lean;
+mod meanwhile;
 mod names;
 mod offer;
 mod patch;
@@ -23,7 +24,6 @@ mod talk;
 #[cfg(feature = "web")]
 mod web;
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,8 +32,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use stele_core::{
-    CallId, CallSession, Hash, ImageInput, Invocation, JobId, JobNotice, SessionId, Shown, ShownFiles, Tool,
-    ToolOutput, Watch,
+    Ahead, CallId, CallSession, ImageInput, Invocation, JobId, JobNotice, ReadFile, ReadFiles, SessionId, Shown,
+    ShownFiles, Tool, ToolOutput, Watch,
 };
 use stele_tools::{Options, builtin};
 use tempfile::TempDir;
@@ -59,7 +59,9 @@ struct Session {
     folder: TempDir,
     options: Options,
     images: ImageInput,
-    seen: Mutex<BTreeMap<PathBuf, Hash>>,
+    seen: Mutex<ReadFiles>,
+    /// Is given what a call is about to change, between its plan and the change.
+    ahead: Mutex<Ahead>,
     shown: Mutex<ShownFiles>,
     /// All calls of a session share the tools, since jobs outlive their call.
     tools: Vec<Arc<dyn Tool>>,
@@ -86,6 +88,7 @@ impl Session {
             options,
             images: ImageInput::Sent,
             seen: Mutex::default(),
+            ahead: Mutex::new(Arc::new(|_| Ok(()))),
             shown: Mutex::default(),
             calls: AtomicU64::new(0),
             cwd: Mutex::default(),
@@ -127,6 +130,7 @@ impl Session {
         let seen = self.seen.lock().unwrap().clone();
         let shown = self.shown.lock().unwrap().clone();
         let cwd = self.cwd.lock().unwrap().clone().unwrap_or_else(|| self.path());
+        let ahead = Arc::clone(&self.ahead.lock().unwrap());
         let notices = self.notices.0.clone();
         let mut closed = self.closed.subscribe();
         let output = self
@@ -149,14 +153,13 @@ impl Session {
                 shown_files: Arc::new(shown),
                 images: self.images,
                 watch: Watch::Workspace,
+                ahead,
                 cancelled: Box::pin(cancelled),
                 progress,
             })
             .await;
         for file in &output.meta.files {
-            if let Some(hash) = file.hash {
-                self.seen.lock().unwrap().insert(PathBuf::from(&file.path), hash);
-            }
+            ReadFile::follow(&mut self.seen.lock().unwrap(), file);
         }
         if let (Some(read), [file]) = (&output.meta.read, output.meta.files.as_slice()) {
             let shown =

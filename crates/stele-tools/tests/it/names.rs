@@ -58,6 +58,29 @@ fn a_folder_may_look_alike_too() {
 }
 
 #[test]
+fn a_write_makes_no_twin_of_a_name() {
+    let session = Session::new();
+    for (there, asked) in [("caf\u{e9}", "cafe\u{301}"), ("my\u{a0}dir/a", "my dir/a"), ("it\u{2019}s", "it's")] {
+        session.file(there, "theirs\n");
+        let write = || session.call("write", json!({"path": asked, "content": "mine\n"}));
+        assert_eq!(code(&write()), "write.unread", "{asked}");
+        session.call("read", json!({"path": asked}));
+        let output = write();
+        assert_eq!(output.error, None, "{}", output.content);
+        assert!(output.content.contains("wrote over"), "{}", output.content);
+        assert_eq!(session.content(there), "mine\n");
+        assert!(!session.path().join(asked).exists(), "{asked}");
+    }
+    // A new file in a folder that is there under such a name.
+    assert_eq!(session.call("write", json!({"path": "my dir/b/c", "content": "x"})).error, None);
+    assert_eq!(session.content("my\u{a0}dir/b/c"), "x");
+    assert!(!session.path().join("my dir").exists());
+    session.file("a\u{a0}b", "");
+    session.file("a\u{202f}b", "");
+    assert_eq!(code(&session.call("write", json!({"path": "a b", "content": "x"}))), "file.ambiguous_name");
+}
+
+#[test]
 fn home_is_expanded() {
     let mut session = Session::new();
     session.file("home/a.txt", "x");

@@ -156,6 +156,43 @@ fn nothing_outlives_a_supervisor_that_is_killed() {
 }
 
 #[test]
+fn a_command_that_suspends_its_supervisor_or_itself_ends_by_itself() {
+    let session = Session::new();
+    for (command, says) in [
+        ("kill -STOP $PPID; echo on", "on\n[exit 0"),
+        ("kill -STOP $PPID; exit 3", "[exit 3"),
+        ("for n in 1 2 3; do kill -STOP $PPID; sleep 0.1; done; echo on", "on\n[exit 0"),
+        ("kill -STOP 0; echo on", "on\n[exit 0"),
+        ("sleep 0.1 & kill -STOP 0; wait; echo on", "on\n[exit 0"),
+        ("kill -STOP $PPID 0; echo on", "on\n[exit 0"),
+        // Whoever is to wake it does.
+        (
+            "setsid sh -c 'until [ -e done ]; do sleep 0.05; done; kill -CONT '$$ & (sleep 0.5; touch done) & \
+          setsid kill -STOP $$; [ -e done ] && echo on",
+            "on\n[exit 0",
+        ),
+    ] {
+        let started = Instant::now();
+        let output = session.call("bash", json!({"command": command, "timeout": 60}));
+        assert!(started.elapsed() < Duration::from_secs(60), "{command} took all its time");
+        assert!(output.error.is_none() && output.content.contains(says), "{command}: {}", output.content);
+    }
+    assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_job_that_suspends_its_supervisor_ends_by_itself() {
+    let session = Session::new();
+    block_on(async {
+        let job = json!({"command": "kill -STOP $PPID; exit 4", "background": true});
+        session.start("bash", job, std::future::pending(), &|_| {}).await;
+        let wait = json!({"action": "wait", "job": "j1", "timeout": 60});
+        let waited = session.start("jobs", wait, std::future::pending(), &|_| {}).await;
+        assert!(waited.content.contains("j1: exit 4"), "{}", waited.content);
+    });
+}
+
+#[test]
 fn a_supervisor_that_hangs_is_ended_with_its_command() {
     let session = Session::new();
     let hidden = "env -i PATH=\"$PATH\" setsid sh -c 'trap \"\" TERM; sleep 323; sleep 323' >/dev/null 2>&1 &";

@@ -15,11 +15,11 @@ use stele_proxy::{Exposure, Notice, Options, Proxy, Target};
 
 use super::folder;
 use crate::args::ServeArgs;
-use crate::commands::run::{runtime, signals};
 use crate::error::{CommandError, Result};
 use crate::render::json;
 use crate::render::requests::{self, Served};
 use crate::render::style::Style;
+use crate::runtime::runtime;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
@@ -50,7 +50,7 @@ pub fn main(setup: &Setup, args: &ServeArgs, as_json: bool) -> Result<u8> {
 
 async fn serve(setup: &Setup, target: &Target, options: Options, run: &[OsString], as_json: bool) -> Result<u8> {
     let recordings = options.folder.clone();
-    let mut signals = signals()?;
+    let mut signals = Signals::new()?;
     let proxy = Proxy::bind(options).await?;
     let address = reachable(proxy.address());
     let mut variables = target.environment(address);

@@ -2,14 +2,14 @@
 
 use super::case::Case;
 use super::program::Random;
-use super::{forms, levels};
+use super::{forms, levels, slips};
 
 /// The seed of the stored corpus.
 pub const SEED: u64 = 0x5e1e_2026;
 
 /// Every case, in a fixed order; another seed makes another corpus.
 pub fn cases(seed: u64) -> Vec<Case> {
-    let categories: [fn(&mut Random) -> Vec<Case>; 28] = [
+    let categories: [fn(&mut Random) -> Vec<Case>; 32] = [
         levels::exact,
         levels::ambiguous,
         levels::not_found,
@@ -38,6 +38,10 @@ pub fn cases(seed: u64) -> Vec<Case> {
         forms::sed,
         forms::whole,
         forms::unclear,
+        slips::lost_marks,
+        slips::mixtures,
+        slips::own_bytes,
+        slips::numbered,
     ];
     let seeds = categories.iter().zip(1..);
     seeds.flat_map(|(make, number)| make(&mut Random::new(seed.wrapping_mul(2 * number + 1)))).collect()

@@ -5,6 +5,7 @@ pub mod forms;
 pub mod generate;
 pub mod levels;
 pub mod program;
+pub mod slips;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use stele_core::{Hash, ImageInput, ResultMeta, ToolOutput};
+use stele_core::{FileMeta, Hash, ImageInput, ResultMeta, ToolOutput};
 
-use super::{Reading, seen};
+use super::Reading;
 use crate::document::Document;
 use crate::error::{Error, Result};
 use crate::path::Found;
@@ -39,7 +39,8 @@ impl Reading {
                 }
             },
         }
-        let meta = ResultMeta { files: vec![seen(found, Some(Hash::of(&bytes)))], ..ResultMeta::default() };
+        let seen = FileMeta { hash: Some(Hash::of(&bytes)), ..file::seen(&found.path) };
+        let meta = ResultMeta { files: vec![seen], ..ResultMeta::default() };
         Ok(ToolOutput { content, images, meta, ..ToolOutput::default() })
     }
 
