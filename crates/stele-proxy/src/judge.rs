@@ -239,9 +239,12 @@ fn one(
     } else {
         price.and_then(|price| extra_cost(&rules, &price, request.usage, lost))
     };
-    let near_all =
-        near(shared_tokens, read.tokens) || !earlier.is_some_and(|(_, earlier)| earlier.shares_cache(request));
-    let bound = bound.filter(|_| !near_all);
+    // Where a parameter or another cache is what keeps it from being read, the change says so.
+    let parts = |reference: &Reference, earlier: &Recorded| {
+        earlier.shares_cache(request) && (reference.broken || leaves.is_none())
+    };
+    let in_question = earlier.is_some_and(|(reference, earlier)| parts(&reference, earlier));
+    let bound = bound.filter(|_| in_question && !near(shared_tokens, read.tokens));
     Judged { place, rules, predicted, bound, verdict, leaves, lost, lost_at_most, lost_cost, cost }
 }
 

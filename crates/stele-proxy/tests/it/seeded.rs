@@ -226,6 +226,7 @@ fn check(places: Places, change: impl Fn(&'static str, Wire) -> Change, alter: i
         // Both sides stand beside each other, unless it is a parameter of a prompt that is whole.
         let Some(parting) = explanation.parting else {
             assert!(matches!(change, Change::Thinking { .. }), "{wire}");
+            assert_eq!(explanation.bound, None, "{wire}: it is the parameter, and nothing else");
             continue;
         };
         assert_eq!((parting.zone, parting.index, parting.segment.as_str()), (zone, index, segment), "{wire}");
