@@ -2,10 +2,11 @@
 
 use stele_core::{Call, CallDecision, Effects, Mode, Subject, Verdict};
 
-use crate::judge::{Judge, Level, Standing};
+use crate::judge::Judge;
 use crate::paths::Workspace;
 use crate::policy::{Access, Layer, Policy};
 use crate::shell;
+use crate::standing::{Level, Standing};
 use crate::suggest::{self, RULES_MAX, Width};
 
 /// Says whether a call runs, asks a person or is refused.

@@ -22,6 +22,7 @@ mod paths;
 mod policy;
 mod repository;
 mod shell;
+mod standing;
 mod suggest;
 mod wrapper;
 

@@ -6,10 +6,10 @@ use stele_core::{Call, Mode};
 
 use crate::decide::stand;
 use crate::glob::Unit;
-use crate::judge::{Level, Standing};
 use crate::paths::Workspace;
 use crate::policy::{Access, Layer, List, Policy, Rule};
 use crate::shell::{Word, joined};
+use crate::standing::{Level, Standing};
 
 /// Most rules that are suggested for a call, and the length of one in bytes: a person has to read them.
 pub(crate) const RULES_MAX: usize = 3;

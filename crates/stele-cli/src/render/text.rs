@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Record, Seq, SessionId, State, Text, TodoItem,
-    TodoStatus, Tool, ToolCalled, ToolGated, ToolResult, Verdict,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, Text,
+    TodoItem, TodoStatus, Tool, ToolCalled, ToolGated, ToolResult, Verdict,
 };
 use stele_provider::Delta;
 use stele_store::Store;
@@ -373,7 +373,9 @@ impl TextView {
         let gated = call.gated.as_ref();
         let by = gated.map(|gated| gated.by.0.as_str()).unwrap_or_default();
         let reason = gated.and_then(|gated| gated.reason.as_deref()).unwrap_or(by);
+        let no_rule = gated.is_some_and(|gated| gated.settled_with.is_empty() && gated.settled_by == Some(Mode::Full));
         let advice = match gated.and_then(allow_with) {
+            Some(flag) if no_rule => format!("no rule can allow that, only {flag}"),
             Some(flag) => format!("allow it with {}", one_line(&flag)),
             None => "no flag allows it".to_owned(),
         };

@@ -68,23 +68,40 @@ fn refused_for_lack_of_a_person() {
 
 #[test]
 fn no_refusal_advises_more_than_is_needed() {
-    let calls = Say::call("write", &json!({"path": "made", "content": "x"}))
-        .and_call("bash", &json!({"command": "printf x > made"}))
-        .and_call("bash", &json!({"command": "touch a; touch b"}));
-    let server = server(Script::new([calls, Say::text("I could not.")]));
+    let bash = |command: &str| ("bash", json!({ "command": command }));
+    let calls = [
+        (("write", json!({"path": "made", "content": "x"})), "--mode edit"),
+        (bash("printf x > made"), "--mode edit"),
+        (bash("touch a 2>&1 | tail -5; timeout 9 touch b"), "--allow 'bash(touch a)' --allow 'bash(touch b)'"),
+        (bash("rm *.o"), "--allow 'bash(rm *.o)'"),
+        (("write", json!({"path": ".git/hooks/x", "content": "x"})), "--allow 'edit(.git/hooks/x)'"),
+        (bash("touch a; echo 'x"), "--mode full"),
+        (bash("touch a; touch b; touch c; touch d"), "--mode full"),
+    ];
+    let made = calls.iter().fold(Say::text("I try."), |say, ((tool, arguments), _)| say.and_call(*tool, arguments));
+    let server = server(Script::new([made, Say::text("I could not.")]));
     let (place, result) = check(&server, &["make it"], 3, "refused", "completed");
     let advised: Vec<_> = result["refused"].as_array().unwrap().iter().map(|call| &call["allow_with"]).collect();
-    assert_eq!(advised, ["--mode edit", "--mode edit", "--mode full"]);
+    assert_eq!(advised, calls.map(|(_, advice)| advice));
     let shown = Done::of(place.stele(["sessions", "show", "--json", result["session"].as_str().unwrap()]));
     assert_eq!(shown.out.matches(r#""settled_by":"edit""#).count(), 2, "{shown:?}");
+    let shown = Done::of(place.stele(["sessions", "show", result["session"].as_str().unwrap()]));
+    assert_eq!(shown.out.matches("no rule can allow that, only --mode full").count(), 2, "{shown:?}");
+    assert!(
+        shown.out.contains("the command cannot be parsed, and nobody") && shown.out.contains("3 rules would not be")
+    );
 }
 
 #[test]
 fn no_refusal_advises_what_cannot_work() {
-    let hook = Say::call("write", &json!({"path": ".git/hooks/x", "content": "x"}));
-    let server = server(Script::new([hook, Say::text("I could not.")]));
-    let (_, result) = check(&server, &["--mode", "edit", "x"], 3, "refused", "completed");
-    assert_eq!(result["refused"][0]["reason"], "it changes a protected folder");
+    // A rule on the command line does not answer one that asks.
+    let asks = Say::call("bash", &json!({"command": "touch made"}));
+    let asked = server(Script::new([asks, Say::text("I could not.")]));
+    let place = Place::new();
+    std::fs::create_dir(place.home()).unwrap();
+    std::fs::write(place.home().join("config.toml"), "[permissions]\nask = [\"bash(touch *)\"]\n").unwrap();
+    let result = Done::of(place.with(&asked, ["run", "--json", "x"])).result();
+    assert_eq!(result["refused"][0]["reason"], "bash(touch *) asks");
     assert_eq!(result["refused"][0]["allow_with"], "--mode full");
 
     let again = (0..6).map(|_| Say::call("glob", &json!({"pattern": "*"})));
@@ -98,10 +115,39 @@ fn no_refusal_advises_what_cannot_work() {
 }
 
 #[test]
-fn allowed_by_the_flag_that_the_refusal_names() {
-    let script = Script::new([Say::call("bash", &json!({"command": "touch made"})), Say::text("Made.")]);
-    let (place, _) = check(&server(script), &["--allow", "bash(touch made)", "x"], 0, "succeeded", "completed");
-    assert!(place.folder().join("made").exists());
+fn allowed_by_the_flags_that_the_refusal_names() {
+    let command = "touch made 2>&1 | tail -5; cp made 'a copy' > log";
+    let call = || server(Script::new([Say::call("bash", &json!({ "command": command })), Say::text("Made.")]));
+    let (_, refused) = check(&call(), &["x"], 3, "refused", "completed");
+    let advice = refused["refused"][0]["allow_with"].as_str().unwrap();
+    let words = std::process::Command::new("sh").args(["-c", &format!("printf '%s\n' {advice}")]).output().unwrap();
+    let words = String::from_utf8(words.stdout).unwrap();
+    let arguments: Vec<&str> = words.lines().chain(["x"]).collect();
+    let (place, _) = check(&call(), &arguments, 0, "succeeded", "completed");
+    assert!(place.folder().join("a copy").exists() && place.folder().join("log").exists());
+}
+
+#[test]
+fn reading_a_folder_runs_nothing_that_its_git_configuration_names() {
+    let call = |command: &str| Say::call("bash", &json!({ "command": command }));
+    let script = || Script::new([call("git status --short"), call("git diff"), call("git log"), Say::text("Looked.")]);
+    let place = Place::new();
+    let git = |arguments: &[&str]| {
+        let done = std::process::Command::new("git").args(arguments).current_dir(place.folder()).status().unwrap();
+        assert!(done.success(), "{arguments:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["config", "core.fsmonitor", "touch RAN; false"]);
+    let refused = Done::of(place.with(&server(script()), ["run", "--json", "x"])).result();
+    assert!(!place.folder().join("RAN").exists());
+    assert_eq!(refused["refused"][0]["allow_with"], "--allow 'bash(git status --short)'");
+    assert_eq!(refused["refused"][1]["reason"], ".git/config sets core.fsmonitor, and git may run a program for it");
+    // Who allows the command has allowed what it does.
+    Done::of(place.with(&server(script()), ["run", "--json", "--allow", "bash(git status *)", "x"]));
+    assert!(place.folder().join("RAN").exists());
+    git(&["config", "--unset", "core.fsmonitor"]);
+    let free = Done::of(place.with(&server(script()), ["run", "--json", "x"])).result();
+    assert_eq!(free["refused"], json!([]));
 }
 
 #[test]

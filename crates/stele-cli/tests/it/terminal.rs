@@ -214,13 +214,58 @@ fn always_names_its_rule_which_covers_no_more_than_what_was_asked() {
     terminal.wait_for("always allows bash(touch a) in this session");
     terminal.wait_for("[n]o");
     terminal.type_line("a rm *");
-    terminal.wait_for("has to cover this command");
+    terminal.wait_for("has to cover a rule that is shown");
     terminal.wait_for("[n]o");
     terminal.type_line("a touch *");
     terminal.wait_for("(bash(touch *) is allowed in this session)");
     let (code, seen) = terminal.end();
     assert_eq!((code, seen.matches("may bash run?").count()), (0, 3), "{seen}");
     assert!(place.folder().join("a").exists() && place.folder().join("b").exists(), "{seen}");
+}
+
+#[test]
+fn always_grants_a_rule_for_each_part_of_a_compound_command() {
+    let place = Place::new();
+    let call = |command: &str| Say::call("bash", &json!({"command": command}));
+    let server = server(Script::new([
+        call("touch a && mkdir b 2>&1 | tail -5"),
+        call("mkdir c | cat; touch a"),
+        call("mkdir d; touch e"),
+        Say::text("All done."),
+    ]));
+    let mut terminal = Terminal::start(place.with(&server, ["run", "make them"]));
+    terminal.wait_for("always allows bash(touch a) in this session");
+    terminal.wait_for("always allows bash(mkdir b) in this session");
+    terminal.wait_for("[a]lways");
+    terminal.type_line("a mkdir *");
+    terminal.wait_for("(bash(touch a) is allowed in this session)");
+    terminal.wait_for("(bash(mkdir *) is allowed in this session)");
+    terminal.wait_for("always allows bash(touch e) in this session");
+    terminal.wait_for("[a]lways");
+    terminal.type_line("a");
+    let (code, seen) = terminal.end();
+    assert_eq!((code, seen.matches("may bash run?").count()), (0, 2), "{seen}");
+    for made in ["a", "b", "c", "d", "e"] {
+        assert!(place.folder().join(made).exists(), "{made}: {seen}");
+    }
+}
+
+#[test]
+fn always_is_for_the_file_that_was_asked_about_unless_a_wider_pattern_is_written() {
+    let place = Place::new();
+    let write = |path: &str| Say::call("write", &json!({"path": path, "content": "x"}));
+    let server = server(Script::new([write("src/a"), write("src/b"), write("src/c"), Say::text("All done.")]));
+    let mut terminal = Terminal::start(place.with(&server, ["run", "write them"]));
+    terminal.wait_for("always allows edit(src/a) in this session");
+    terminal.wait_for("[a]lways");
+    terminal.type_line("a");
+    terminal.wait_for("always allows edit(src/b) in this session");
+    terminal.wait_for("[a]lways");
+    terminal.type_line("a src/**");
+    terminal.wait_for("(edit(src/**) is allowed in this session)");
+    let (code, seen) = terminal.end();
+    assert_eq!((code, seen.matches("may write run?").count()), (0, 2), "{seen}");
+    assert!(place.folder().join("src/c").exists(), "{seen}");
 }
 
 #[test]

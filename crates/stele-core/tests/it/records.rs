@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use stele_core::{
-    CallId, Content, CutReason, Error, Event, FileChange, FileChanged, FileVersion, Hash, Image, ItemRef, MediaType,
-    Millis, Part, Record, Replacement, ResultMeta, ResultStub, Seq, Source, Span, SpanRange, SurfaceReplaced,
-    ToolResult, UserMessage,
+    ApprovalDecided, ApprovalOutcome, By, CallId, Content, CutReason, Effects, Error, Event, FileChange, FileChanged,
+    FileVersion, Hash, Image, ItemRef, MediaType, Millis, Part, Record, Replacement, ResultMeta, ResultStub, Seq,
+    Source, Span, SpanRange, SurfaceReplaced, ToolGated, ToolResult, UserMessage, Verdict,
 };
 
 fn message(text: &str) -> Record {
@@ -34,6 +34,34 @@ fn the_keys_stand_in_their_order() {
         r#"{"v":1,"seq":7,"ts":1790000000000,"kind":"user/message","turn":1,"data":{"source":"person","content":[{"type":"text","text":"hi"}]}}"#
     );
     assert!(stored.blobs.is_empty());
+}
+
+#[test]
+fn one_rule_of_an_earlier_log_is_read_as_a_list() {
+    let rules = vec!["bash(touch a)".to_owned()];
+    let granted = ApprovalOutcome::Always { rules: rules.clone() };
+    let gated = ToolGated {
+        call: CallId(1),
+        decision: Verdict::Ask,
+        by: By("mode:ask".to_owned()),
+        reason: None,
+        always: rules,
+        settled_with: Vec::new(),
+        settled_by: None,
+        effects: Effects::Local,
+        parallel: false,
+    };
+    let decided = ApprovalDecided { call: CallId(1), by: By("person:cli".to_owned()), outcome: granted };
+    for (event, now, then) in [
+        (Event::from(gated), r#""always":["bash(touch a)"]"#, r#""always":"bash(touch a)""#),
+        (Event::from(decided), r#""rules":["bash(touch a)"]"#, r#""rule":"bash(touch a)""#),
+    ] {
+        let record = Record { event, ..message("") };
+        let bytes = record.clone().encode().unwrap().bytes;
+        assert!(bytes.contains(now), "{bytes}");
+        let earlier = bytes.replace(now, then);
+        assert_eq!(Record::decode(Seq(7), earlier.as_bytes(), &mut |_| None).unwrap().unwrap(), record);
+    }
 }
 
 #[test]

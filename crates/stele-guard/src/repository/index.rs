@@ -16,11 +16,10 @@ pub(super) fn submodules(bytes: &[u8], wide_hashes: bool) -> Option<Vec<PathBuf>
         return None;
     }
     let mut name = Vec::new();
-    let mut starts = Vec::new();
+    let mut entries = Vec::new();
     let mut submodules = Vec::new();
     for _ in 0..count {
         let start = reader.at;
-        starts.push(start);
         reader.take(24)?;
         let mode = reader.number()?;
         reader.take(12 + hash)?;
@@ -34,6 +33,7 @@ pub(super) fn submodules(bytes: &[u8], wide_hashes: bool) -> Option<Vec<PathBuf>
         } else {
             name.clear();
         }
+        entries.push(Entry { start, whole: name.is_empty() });
         name.extend_from_slice(reader.until_nul()?);
         if version != 4 {
             // At least one NUL, up to a multiple of eight.
@@ -47,27 +47,47 @@ pub(super) fn submodules(bytes: &[u8], wide_hashes: bool) -> Option<Vec<PathBuf>
             submodules.push(PathBuf::from(OsStr::from_bytes(&name)));
         }
     }
-    extensions(&mut reader, hash, &starts)?;
+    extensions(&mut reader, hash, &entries)?;
     Some(submodules)
 }
 
-/// What follows the entries must not bring other ones, nor let git begin to read in the middle of one.
-fn extensions(reader: &mut Reader<'_>, hash: usize, starts: &[usize]) -> Option<()> {
+/// Where an entry begins, and whether its name says all without the one before.
+struct Entry {
+    start: usize,
+    whole: bool,
+}
+
+/// What follows the entries must bring no other ones, and let git begin to read at none of them in another way.
+fn extensions(reader: &mut Reader<'_>, hash: usize, entries: &[Entry]) -> Option<()> {
+    let end = reader.at;
+    // Git looks for this one at its place from the end, and for the others where it says.
+    for length in [24, 36] {
+        let at = reader.bytes.len().checked_sub(hash + 8 + length);
+        if let Some(found) = at.and_then(|at| reader.bytes.get(at..)).and_then(|found| found.strip_prefix(b"EOIE")) {
+            let offset = Reader { bytes: found, at: 4 }.number()?;
+            (usize::try_from(offset).ok()? == end).then_some(())?;
+        }
+    }
     while reader.bytes.len() - reader.at > hash {
         let name = reader.take(4)?;
         let length = usize::try_from(reader.number()?).ok()?;
         let data = reader.take(length)?;
         match name {
             b"link" => return None,
-            b"IEOT" => {
-                let mut blocks = Reader { bytes: data, at: 4 };
-                while blocks.at < data.len() {
-                    let (offset, _) = (blocks.number()?, blocks.number()?);
-                    starts.binary_search(&usize::try_from(offset).ok()?).ok()?;
-                }
-            }
+            b"IEOT" => blocks(Reader { bytes: data, at: 4 }, entries)?,
             _ => {}
         }
+    }
+    Some(())
+}
+
+/// Blocks of entries that git reads at the same time.
+fn blocks(mut reader: Reader<'_>, entries: &[Entry]) -> Option<()> {
+    while reader.at < reader.bytes.len() {
+        let (offset, count) = (usize::try_from(reader.number()?).ok()?, usize::try_from(reader.number()?).ok()?);
+        let first = entries.binary_search_by_key(&offset, |entry| entry.start).ok()?;
+        let fits = first.checked_add(count).is_some_and(|end| end <= entries.len());
+        (fits && entries[first].whole).then_some(())?;
     }
     Some(())
 }

@@ -38,7 +38,8 @@ pub(crate) fn program(folder: &Path, workspace: &Workspace) -> Option<String> {
 
 struct Repositories<'a> {
     workspace: &'a Workspace,
-    seen: BTreeSet<PathBuf>,
+    /// Those that were looked at, each with the folder of its files: two may share one repository.
+    seen: BTreeSet<[Option<PathBuf>; 2]>,
 }
 
 /// What the configuration of a repository says besides what is harmless.
@@ -46,7 +47,7 @@ struct Repositories<'a> {
 struct Configured {
     hooks: Vec<String>,
     worktrees: Vec<String>,
-    wide_hashes: bool,
+    wide_hashes: Option<bool>,
 }
 
 impl Repositories<'_> {
@@ -57,33 +58,32 @@ impl Repositories<'_> {
             Ok(found) if found.is_dir() => self.repository(&inner, folder)?,
             Ok(_) => {
                 let text = self.text(&inner)?.unwrap_or_default();
-                let target = text.strip_prefix("gitdir:").ok_or_else(|| self.unreadable(&inner))?;
-                self.repository(&folder.join(target.trim()), folder)?;
+                let target = text.strip_prefix("gitdir: ").ok_or_else(|| self.unreadable(&inner))?;
+                self.repository(&folder.join(target.trim_end_matches(['\n', '\r'])), folder)?;
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(_) => return Err(self.unreadable(&inner)),
         }
-        if folder.join("HEAD").exists() && folder.join("objects").exists() {
+        if folder.join("HEAD").symlink_metadata().is_ok() {
             self.repository(folder, folder)?;
         }
         Ok(())
     }
 
     fn repository(&mut self, directory: &Path, worktree: &Path) -> Look {
-        if !self.seen.insert(resolve(directory).ok_or_else(|| self.unreadable(directory))?) {
+        if !self.seen.insert([resolve(directory), resolve(worktree)]) {
             return Ok(());
         }
         if self.seen.len() > REPOSITORIES_MAX {
             return Err("it has more submodules than are looked at, and git may run a program in any".to_owned());
         }
         let common = match self.text(&directory.join("commondir"))? {
-            Some(text) => directory.join(text.trim_end_matches('\n')),
+            Some(text) => directory.join(text.trim_end_matches(['\n', '\r'])),
             None => directory.to_owned(),
         };
         let mut configured = Configured::default();
-        for file in [common.join("config"), directory.join("config.worktree")] {
-            self.configuration(&file, 0, &mut configured)?;
-        }
+        self.configuration(&common.join("config"), 0, &mut configured)?;
+        self.configuration(&directory.join("config.worktree"), 1, &mut configured)?;
         let mut worktrees = vec![worktree.to_owned()];
         for path in &configured.worktrees {
             worktrees.push(self.inside(&directory.join(path))?);
@@ -94,9 +94,10 @@ impl Repositories<'_> {
                 self.hooks(&self.expanded(path, base)?)?;
             }
         }
-        self.submodules(directory, &worktrees, configured.wide_hashes)
+        self.submodules(directory, &worktrees, configured.wide_hashes.unwrap_or_default())
     }
 
+    /// Reads a file of settings; `depth` is 0 for the repository's own, which alone says what the repository is.
     fn configuration(&self, file: &Path, depth: usize, configured: &mut Configured) -> Look {
         let Some(bytes) = self.bytes(file, CONFIG_MAX)? else { return Ok(()) };
         let settings = config::parse(&bytes).filter(|_| depth <= INCLUDES_MAX).ok_or_else(|| self.unreadable(file))?;
@@ -110,7 +111,10 @@ impl Repositories<'_> {
                 }
                 Effect::Hooks(path) => configured.hooks.push(path),
                 Effect::Worktree(path) => configured.worktrees.push(path),
-                Effect::Hashes { wide } => configured.wide_hashes |= wide,
+                Effect::Hashes { wide } if depth == 0 && configured.wide_hashes.is_none() => {
+                    configured.wide_hashes = Some(wide);
+                }
+                Effect::Hashes { .. } => return Err(self.unreadable(file)),
             }
         }
         Ok(())

@@ -152,6 +152,14 @@ fn every_repository_that_git_may_take_is_looked_at() {
     Repository::asks(&format!("{evil}; mv .git src/moved; echo 'gitdir: src/moved' > .git"), "git status", "src/moved");
     let bare = format!("git config core.worktree ..; {evil}; mv .git evil");
     Repository::asks(&bare, "git -C evil status", "evil/config sets core.fsmonitor");
+    let dangling = format!("{bare}; rm evil/HEAD; ln -s refs/heads/none evil/HEAD");
+    Repository::asks(&dangling, "git -C evil status", "evil/config sets core.fsmonitor");
+    let shared = format!(
+        "git config extensions.worktreeConfig true; {bare}; git config -f evil/config --unset core.worktree
+        mkdir own; cp evil/HEAD evil/index own; printf '../evil\\r\\n' > own/commondir
+        git config -f own/config.worktree core.worktree .."
+    );
+    Repository::asks(&shared, "git -C own status", "evil/config sets core.fsmonitor");
     Repository::asks(&format!("git worktree add -q second; {evil}"), "git -C second status", "core.fsmonitor");
 }
 
@@ -169,6 +177,10 @@ fn submodules_are_repositories_too() {
     ] {
         Repository::asks(&format!("{before}{sub}{after}"), "git status", "sub/.git/config sets core.fsmonitor");
     }
+    // Its repository is that of the folder above, and has it as a submodule in turn.
+    let own = "mkdir sub; echo 'gitdir: ../.git' > sub/.git; git init -q sub/sub; cd sub/sub; git commit -q --allow-empty -m x
+        git config core.fsmonitor 'M; false'; cd ../..; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub";
+    Repository::asks(own, "git status", "sub/sub/.git/config sets core.fsmonitor");
     let harmless = sub.replace("core.fsmonitor 'M; false'", "user.name x");
     Repository::is_free(&harmless, LOOKS);
     let named = "git config -f .gitmodules submodule.sub.path sub; git config -f .gitmodules submodule.sub.url x";
@@ -211,6 +223,7 @@ fn what_cannot_be_read_as_git_reads_it_asks() {
         "git config hook.x.command y",
         "git config core.worktree /",
         "git config extensions.partialClone origin",
+        "git config core.repositoryFormatVersion 1; git config -f more extensions.objectFormat sha1; git config include.path ../more",
     ] {
         let repository = Repository::new();
         repository.sh(setup);
