@@ -34,6 +34,7 @@ mod preview;
 pub mod sanitise;
 mod schema;
 mod shell;
+mod slips;
 mod snapshot;
 mod spill;
 mod supervise;

@@ -195,7 +195,7 @@ fn an_edit_shows_what_it_did_and_a_refusal_changes_nothing() {
     let diff = output.meta.files[0].diff.as_ref().unwrap();
     assert!(diff.as_str().contains("-two\n+2\n"));
     assert_eq!(code(&edit(&session, "a", "absent", "x")), "edit.not_found");
-    assert_eq!(code(&session.call("edit", json!({"path": "a", "edits": []}))), "tool.value");
+    assert_eq!(code(&session.call("edit", json!({"path": "a", "edits": []}))), "tool.arguments");
     assert_eq!(code(&edit(&session, "b", "x", "y")), "file.missing");
     assert_eq!(session.content("a"), "one\n2\nthree\n");
 }
