@@ -12,6 +12,8 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    /// A file beyond the limit (`ulimit -f`) is an error like any other. Commands have the signal as it was.
+    _too_large: Signal,
     end: bool,
 }
 
@@ -38,6 +40,7 @@ impl Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
+            _too_large: signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
             end: false,
         })
     }

@@ -9,6 +9,7 @@ use super::diff;
 use super::inert::{inert, one_line, shorten};
 use super::money::{elapsed, plural};
 use super::style::Style;
+use crate::sessions::shell_word;
 
 /// Columns of a title.
 const TITLE: usize = 72;
@@ -23,12 +24,17 @@ const QUESTION_LINES: usize = 80;
 pub fn title(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path) -> String {
     let title = match tool {
         Some(tool) => match tool.call_card(arguments, folder) {
-            CallCard::Terminal { command, .. } => format!("$ {command}"),
+            CallCard::Terminal { command, cwd, .. } => format!("$ {}{command}", entering(cwd.as_deref())),
             card => card.title().to_owned(),
         },
         None => format!("{name} {arguments}"),
     };
     shorten(one_line(&title).trim(), TITLE)
+}
+
+/// The way into the folder of a command, as a person would type it.
+fn entering(cwd: Option<&str>) -> String {
+    cwd.map_or_else(String::new, |cwd| format!("cd {} && ", shell_word(cwd)))
 }
 
 /// What a person is asked about: the whole command, or the change.
@@ -50,7 +56,9 @@ pub fn question(
         None => {}
     }
     match tool.call_card(arguments, folder) {
-        CallCard::Terminal { command, .. } => indented("  $ ", &inert(&command)),
+        CallCard::Terminal { command, cwd, .. } => {
+            indented("  $ ", &inert(&format!("{}{command}", entering(cwd.as_deref()))))
+        }
         CallCard::Diff { title, files, .. } => {
             let mut lines = vec![style.bold(&one_line(&title))];
             for file in files {

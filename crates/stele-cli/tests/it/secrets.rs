@@ -1,0 +1,33 @@
+//! What a model's command can find out about the agent.
+
+#![cfg(target_os = "linux")]
+
+use serde_json::json;
+use stele_testkit::{Say, Script};
+
+use crate::support::{Done, Place, server};
+
+const KEY: &str = "sk-of-a-provider";
+
+#[test]
+fn a_command_cannot_read_the_providers_key_from_the_agent() {
+    let place = Place::new();
+    // Between a command and the agent is its supervisor. Whoever may do anything gives that up first.
+    let command = "agent=$(sed 's/.*) //' /proc/$PPID/stat | cut -d' ' -f2)
+        as=; [ $(id -u) = 0 ] && as='setpriv --bounding-set=-all --inh-caps=-all'
+        $as tr '\\0' ' ' </proc/$agent/cmdline >named
+        $as cat /proc/$agent/environ >environment 2>refused; env >own; cat /proc/self/status >status";
+    let server = server(Script::new([Say::call("bash", &json!({"command": command})), Say::text("Done.")]));
+    let mut agent = place.with(&server, ["run", "--mode", "full", "find the key"]);
+    agent.env("STELE_API_KEY", KEY);
+    let done = Done::of(agent);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(place.read("named").contains("find the key"), "it looked at the agent: {:?}", place.read("named"));
+    assert_eq!(place.read("environment"), "");
+    assert!(place.read("refused").contains("Permission denied"), "{}", place.read("refused"));
+    assert!(!place.read("own").contains(KEY));
+    // Nor does it inherit how the agent takes signals.
+    let status = place.read("status");
+    let taken = status.lines().filter(|line| ["SigBlk:", "SigIgn:"].iter().any(|it| line.starts_with(it)));
+    assert!(taken.clone().all(|line| line.ends_with("\t0000000000000000")), "{:?}", taken.collect::<Vec<_>>());
+}
