@@ -5,8 +5,8 @@ use std::fs;
 
 use serde::Serialize;
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, FileChange, FileMeta, FileVersion, Hash, Millis, Mode,
-    Record, Reuse, State, Text, ToolGated, ToolResult,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, FileChange, FileMeta, FileVersion, Hash,
+    Millis, Mode, Record, Reuse, State, Text, ToolGated, ToolResult,
 };
 
 use crate::sessions::shell_word;
@@ -185,8 +185,7 @@ impl Tally {
 
     fn told(&mut self, path: &str, action: FileAction, counted: Option<&FileMeta>) {
         let entry = self.files.entry(path.to_owned());
-        let file =
-            entry.or_insert_with(|| ChangedFile {
+        let file = entry.or_insert_with(|| ChangedFile {
             path: path.to_owned(),
             action,
             added: Some(0),
@@ -229,8 +228,8 @@ pub fn allow_with(gate: &ToolGated) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use stele_core::{
-        ApprovalDecided, AssistantMessage, By, Effects, FileChanged, Producer, ResultMeta, Seq,
-        Stop, ToolCalled, UndoApplied, Usage, Verdict, Wire,
+        ApprovalDecided, AssistantMessage, By, Effects, FileChanged, Producer, ResultMeta, Seq, Stop, ToolCalled,
+        UndoApplied, Usage, Verdict, Wire,
     };
 
     use super::*;
@@ -314,8 +313,15 @@ mod tests {
 
     #[test]
     fn changes_of_a_file_add_up() {
-        let file =
-            |action, added| FileMeta { path: "/a".to_owned(), action, hash: None, added, removed: 1, diff: None, part: None };
+        let file = |action, added| FileMeta {
+            path: "/a".to_owned(),
+            action,
+            hash: None,
+            added,
+            removed: 1,
+            diff: None,
+            part: None,
+        };
         let result = |action, added| -> Event {
             let meta = ResultMeta { files: vec![file(action, added)], ..ResultMeta::default() };
             ToolResult { call: CallId(1), content: "".into(), images: Vec::new(), error: None, meta }.into()

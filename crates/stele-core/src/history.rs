@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::cut::Origin;
 use crate::{
-    CallId, FileChange, FileChanged, FileVersion, JobId, RedoApplied, Seq, SurfaceItem, TodoItem, ToolErrorClass, ToolResult,
-    UndoApplied,
+    CallId, FileChange, FileChanged, FileVersion, JobId, RedoApplied, Seq, SurfaceItem, TodoItem, ToolErrorClass,
+    ToolResult, UndoApplied,
 };
 
 /// Most characters of a title.

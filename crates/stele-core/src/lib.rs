@@ -72,7 +72,7 @@ pub use surface::{
 };
 pub use text::{BlobRef, INLINE_MAX, Text};
 pub use tool::{
-    Ahead, CallSession, Effects, Future, Invocation, JobNotice, NotLogged, Shown, ShownFiles, Tool,
-    ToolError, ToolErrorClass, ToolOutput, ToolSpec, Watch,
+    Ahead, CallSession, Effects, Future, Invocation, JobNotice, NotLogged, Shown, ShownFiles, Tool, ToolError,
+    ToolErrorClass, ToolOutput, ToolSpec, Watch,
 };
 pub use usage::{Coverage, LongPrice, Price, Usage};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use crate::{FileMeta, Hash, FilePart};
+use crate::{FileMeta, FilePart, Hash};
 
 /// Files as this session last saw them, by absolute path.
 pub type ReadFiles = BTreeMap<PathBuf, ReadFile>;

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
-    CallCard, CallId, FileChange, Hash, Image, ImageInput, JobId, JobMeta, ReadFiles, ResultCard, ResultMeta, SessionId, Subject,
-    Text, TodoItem,
+    CallCard, CallId, FileChange, Hash, Image, ImageInput, JobId, JobMeta, ReadFiles, ResultCard, ResultMeta,
+    SessionId, Subject, Text, TodoItem,
 };
 
 /// A boxed future.

@@ -120,9 +120,7 @@ pub fn in_turn<T, E>(mut attempt: impl FnMut(&mut Claim) -> Result<T, E>) -> Res
 }
 
 /// The same for a call. Where nothing came of what it had announced, its result says so.
-pub(crate) fn in_turn_of_a_call(
-    mut attempt: impl FnMut(&mut Claim) -> Result<ToolOutput>,
-) -> Result<ToolOutput> {
+pub(crate) fn in_turn_of_a_call(mut attempt: impl FnMut(&mut Claim) -> Result<ToolOutput>) -> Result<ToolOutput> {
     let mut claim = Claim::default();
     claim.attempt(&mut attempt).or_else(|error| {
         let announced = std::mem::take(&mut claim.announced).into_iter();

@@ -31,6 +31,7 @@ mod path;
 mod pdf;
 mod picture;
 mod preview;
+mod replacement;
 pub mod sanitise;
 mod schema;
 mod shell;

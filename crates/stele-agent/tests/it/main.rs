@@ -8,6 +8,7 @@ mod flow;
 mod images;
 mod jobs;
 mod ledger;
+mod meanwhile;
 mod never;
 mod restored;
 mod rules;

@@ -128,13 +128,7 @@ fn input() -> Result<Result<String, Refused>> {
     }))
 }
 
-fn edit_one(
-    folder: &Path,
-    asked: &str,
-    input: &str,
-    writing: &Writing,
-    claim: &mut Claim,
-) -> Result<Report, Refused> {
+fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing, claim: &mut Claim) -> Result<Report, Refused> {
     let located = change::locate(folder, asked)?;
     let named = located.instead.as_deref().unwrap_or(asked);
     let before = located.bytes.as_deref();

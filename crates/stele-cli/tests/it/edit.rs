@@ -315,6 +315,9 @@ fn a_limit_on_the_size_of_files_is_an_error_and_leaves_the_file() {
         shell.stderr(std::process::Stdio::piped());
         let done = Done::fed(shell, r#"{"old": "first", "new": "second"}"#);
         assert_eq!((done.code, done.err.contains("file.io")), (1, true), "{done:?}");
-        assert_eq!((place.read("f") == old, files(&place.folder())), (true, names.iter().map(|it| (*it).to_owned()).collect()));
+        assert_eq!(
+            (place.read("f") == old, files(&place.folder())),
+            (true, names.iter().map(|it| (*it).to_owned()).collect())
+        );
     }
 }

@@ -11,7 +11,8 @@ use crate::{Edit, text};
 /// Names of the text to replace.
 pub const OLD: [&str; 8] = ["old", "search", "old_string", "old_text", "oldText", "old_str", "oldString", "find"];
 /// Names of what it becomes.
-pub const NEW: [&str; 8] = ["new", "replace", "new_string", "new_text", "newText", "new_str", "newString", "replacement"];
+pub const NEW: [&str; 8] =
+    ["new", "replace", "new_string", "new_text", "newText", "new_str", "newString", "replacement"];
 /// Names of the wish to replace it everywhere.
 pub const ALL: [&str; 3] = ["all", "replace_all", "replaceAll"];
 /// Names of the line that says which one is meant.

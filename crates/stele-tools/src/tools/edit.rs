@@ -8,17 +8,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use stele_core::{
-    Ahead, CallCard, CardFile, CardKind, Effects, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta, Subject,
-    Tool, ToolError, ToolOutput, ToolSpec,
+    Ahead, CallCard, CardFile, CardKind, Effects, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard,
+    ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use stele_edit::names;
 
-use crate::change;
 use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Found, Place, Roots};
 use crate::preview::{self, Preview};
+use crate::replacement;
 use crate::slips::{Fields, rename};
 use crate::tools::write;
 use crate::{Options, card, file, sanitise};
@@ -223,7 +223,7 @@ fn edit(
     if let (stele_edit::Dialect::Whole, Some(before)) = (applied.dialect, before) {
         write::refuse_unseen((&target, &shown, asked), before, after, seen)?;
     }
-    let replacement = change::Replacement { path: &target, asked, before, after };
+    let replacement = replacement::Replacement { path: &target, asked, before, after };
     let (changed, in_place) = replacement.carry_out(claim, ahead, &place.in_place)?;
     let part = file::known_of(seen, &target, before, after);
     let change = FileMeta { part, ..file::change(&target, &shown, before, after) };

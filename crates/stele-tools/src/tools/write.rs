@@ -7,16 +7,16 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    Ahead, CallCard, CardFile, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard,
-    ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
+    Ahead, CallCard, CardFile, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles,
+    ResultCard, ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-use crate::change::Replacement;
 use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Found, Place, Roots};
 use crate::preview::{self, Preview};
+use crate::replacement::Replacement;
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diff that a refusal shows.
@@ -87,10 +87,8 @@ impl Tool for Write {
                 let seen = Arc::clone(&invocation.read_files);
                 let ahead = Arc::clone(&invocation.ahead);
                 // Not cut short by a cancel: half a write helps nobody, and what it did must be known.
-                blocking(move || {
-                    claim::in_turn_of_a_call(|claim| write(&place, &arguments, (&seen, &ahead), claim))
-                })
-                .await
+                blocking(move || claim::in_turn_of_a_call(|claim| write(&place, &arguments, (&seen, &ahead), claim)))
+                    .await
             };
             finish(result.await, Some(self.limit))
         })

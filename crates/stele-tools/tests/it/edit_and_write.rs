@@ -229,6 +229,18 @@ fn a_large_file_is_written_whole_without_a_diff() {
     assert_eq!(fs::metadata(session.path().join("big")).unwrap().len(), 5_500_000);
 }
 
+#[test]
+fn a_file_beyond_the_one_limit_is_refused_by_its_size() {
+    let session = Session::new();
+    let path = session.file("big", "first\n");
+    // Sparse: to read it would cost nothing but time.
+    fs::File::options().write(true).open(&path).unwrap().set_len(64 * 1024 * 1024 + 1).unwrap();
+    for output in [edit(&session, "big", "first", "x"), session.call("write", json!({"path": "big", "content": "x"}))] {
+        assert_eq!(code(&output), "edit.too_large");
+        assert!(output.content.contains("67108865 bytes, more than the 67108864"), "{}", output.content);
+    }
+}
+
 /// An access control list in the form of the kernel: user 12345 may read beside the owner (`acl(5)`).
 const LIST: [u8; 44] = [
     2, 0, 0, 0, // version

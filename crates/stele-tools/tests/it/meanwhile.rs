@@ -112,8 +112,7 @@ fn a_patch_is_worked_out_again_as_a_whole() {
     let (session, told) = with_another(1, replace);
     session.file("a", "a\n");
     session.file("f", "one\n");
-    let patch =
-        "*** Begin Patch\n*** Update File: a\n-a\n+b\n*** Update File: f\n-one\n+1\n*** Delete File: c\n*** End Patch\n";
+    let patch = "*** Begin Patch\n*** Update File: a\n-a\n+b\n*** Update File: f\n-one\n+1\n*** Delete File: c\n*** End Patch\n";
     session.file("c", "c\n");
     let output = session.call("patch", json!({"patch": patch}));
     assert_eq!(output.error, None, "{}", output.content);
