@@ -72,7 +72,7 @@ async fn undone(calls: Vec<Say>) -> (String, String) {
             *tool = Arc::new(Beside { tool: Arc::clone(tool), file: stage.path("f"), done: Arc::clone(&done) });
         }
     });
-    let mut driver = stele_agent::Driver::create(&agent, stage.start()).unwrap();
+    let mut driver = stele_agent::Driver::create(&agent, &stage.start()).unwrap();
     ask(&mut driver, "go").await;
     let after = stage.read("f");
     let restored = driver.undo(By::person("test"), ChangedSince::Leave).unwrap();
