@@ -38,5 +38,14 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == setup::SUPERVISE) {
         return stele_tools::supervise(&arguments.collect::<Vec<_>>());
     }
+    keep_to_itself();
     app::run()
+}
+
+/// Other processes of the same user, such as the commands of a model, cannot read this one's environment, in which the
+/// providers' keys are, or its memory (`PR_SET_DUMPABLE`, prctl(2)). What it starts can be read again.
+fn keep_to_itself() {
+    // Where it fails nothing else does.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }

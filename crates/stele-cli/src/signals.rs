@@ -11,6 +11,8 @@ pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
+    /// A file beyond the limit (`ulimit -f`) is an error like any other. Commands have the signal as it was.
+    _too_large: Signal,
     end: bool,
 }
 
@@ -34,6 +36,7 @@ impl Signals {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
             hang_up: listen(SignalKind::hangup())?,
+            _too_large: listen(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
             end: false,
         })
     }

@@ -1,25 +1,32 @@
 //! What a run came to: a fold of the records that it wrote.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use serde::Serialize;
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, FileChange, FileMeta, Millis, Mode, Record,
-    Reuse, State, Text, ToolGated, ToolResult,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, FileChange, FileMeta, FileVersion, Hash,
+    Millis, Mode, Record, Reuse, State, Text, ToolGated, ToolResult,
 };
 
 use crate::sessions::shell_word;
+
+/// Largest content, in bytes before or after, in which lines are counted.
+const COUNTED: u64 = 4 * 1024 * 1024;
 
 /// What became of a file over a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ChangedFile {
     pub path: String,
     pub action: FileAction,
-    /// Lines, when every change of the file was counted: a command's are not.
+    /// Lines between what it was and what it is, where both are known: of what a command changed they are not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub added: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<u64>,
+    /// How often it was changed.
+    #[serde(skip)]
+    times: u32,
 }
 
 /// A call that was refused because nobody could be asked.
@@ -195,10 +202,24 @@ impl Tally {
         self.told(&change.path, action, counted);
     }
 
+    /// Counts the lines of what was changed several times, from first to last; the store has what files were.
+    pub fn count_net(&mut self, stored: impl Fn(&Hash) -> Option<Vec<u8>>) {
+        for file in self.files.values_mut().filter(|file| file.times > 1) {
+            let lines = self.net.get(&file.path).and_then(|net| net_lines(net, &stored));
+            (file.added, file.removed) = lines.unzip();
+        }
+    }
+
     fn told(&mut self, path: &str, action: FileAction, counted: Option<&FileMeta>) {
         let entry = self.files.entry(path.to_owned());
-        let file =
-            entry.or_insert_with(|| ChangedFile { path: path.to_owned(), action, added: Some(0), removed: Some(0) });
+        let file = entry.or_insert_with(|| ChangedFile {
+            path: path.to_owned(),
+            action,
+            added: Some(0),
+            removed: Some(0),
+            times: 0,
+        });
+        file.times += 1;
         // A file that this run created stays new, whatever is done to it afterwards.
         if file.action != FileAction::Created || action == FileAction::Deleted {
             file.action = action;
@@ -207,6 +228,18 @@ impl Tally {
         file.added = plus(file.added, |file| file.added);
         file.removed = plus(file.removed, |file| file.removed);
     }
+}
+
+/// Lines that were added and removed over all changes of a file that is still as the last one left it.
+fn net_lines(net: &FileChange, stored: &impl Fn(&Hash) -> Option<Vec<u8>>) -> Option<(u64, u64)> {
+    if [net.before, net.after].into_iter().flatten().any(|version| version.len > COUNTED) {
+        return None;
+    }
+    let now = |version: FileVersion| fs::read(&net.path).ok().filter(|bytes| Hash::of(bytes) == version.hash);
+    let before = net.before.map_or_else(|| Some(Vec::new()), |version| stored(&version.hash))?;
+    let after = net.after.map_or_else(|| Some(Vec::new()), now)?;
+    let diff = stele_edit::unified_diff("", &before, &after);
+    Some((diff.added.into(), diff.removed.into()))
 }
 
 /// What the command line would have to say so that a call is not refused: no more than is needed. `None` where no flag
@@ -223,8 +256,8 @@ pub fn allow_with(gate: &ToolGated) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use stele_core::{
-        ApprovalDecided, AssistantMessage, By, Effects, FileChanged, FileVersion, Hash, Producer, ResultMeta, Seq,
-        Stop, ToolCalled, UndoApplied, Usage, Verdict, Wire,
+        ApprovalDecided, AssistantMessage, By, Effects, FileChanged, Producer, ResultMeta, Seq, Stop, ToolCalled,
+        UndoApplied, Usage, Verdict, Wire,
     };
 
     use super::*;

@@ -60,6 +60,9 @@ pub enum CallCard {
         title: String,
         /// The command line.
         command: String,
+        /// The folder that the call names for it; absent where it runs in the session's.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cwd: Option<String>,
     },
     /// A change of files.
     Diff {

@@ -60,6 +60,11 @@ mod refuse;
 mod spot;
 mod text;
 
+/// The names by which models call the fields of an edit, the usual one first.
+pub mod names {
+    pub use crate::dialect::{ALL, NEAR, NEW, OLD, PATH};
+}
+
 pub use dialect::Dialect;
 pub use diff::{Diff, unified_diff};
 pub use edit::{Applied, Edit, Healed, OnAmbiguous, Options, Place, apply};

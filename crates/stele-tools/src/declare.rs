@@ -13,6 +13,7 @@ use stele_edit::Once;
 use crate::error::{Error, Result};
 use crate::sanitise;
 use crate::schema::Shape;
+use crate::slips::{self, Own};
 #[cfg(feature = "web")]
 use crate::spill::{self, Spill};
 
@@ -23,6 +24,7 @@ const GROUP: u16 = 0;
 pub(crate) struct Declared<A> {
     pub(crate) spec: ToolSpec,
     shape: Shape,
+    own_slips: Own,
     arguments: PhantomData<fn() -> A>,
 }
 
@@ -37,23 +39,32 @@ impl<A: DeserializeOwned + JsonSchema> Declared<A> {
             parameters: serde_json::value::to_raw_value(&shape).unwrap_or_else(|_| RawValue::NULL.to_owned()),
             guidance: guidance.to_owned(),
         };
-        Self { spec, shape, arguments: PhantomData }
+        Self { spec, shape, own_slips: |_| Ok(()), arguments: PhantomData }
+    }
+
+    /// The same, with what puts right the slips that are made with this tool.
+    pub(crate) fn forgiving(self, own_slips: Own) -> Self {
+        Self { own_slips, ..self }
+    }
+
+    /// An error that names what is wrong with the arguments and shows the right shape.
+    pub(crate) fn wrong(&self, problem: String) -> Error {
+        Error::Arguments { tool: self.spec.name.clone(), problem, shape: self.shape.sketch() }
     }
 
     /// Parses the arguments of a call.
     pub(crate) fn parse(&self, arguments: &str) -> Result<A> {
         // Some models send nothing at all where every field is optional.
         let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-        let wrong =
-            |problem: String| Error::Arguments { tool: self.spec.name.clone(), problem, shape: self.shape.sketch() };
-        let Once(value) = parse_lenient(arguments.as_bytes()).map_err(|error| {
-            wrong(match error.is_data() {
+        let Once(mut value) = parse_lenient(arguments.as_bytes()).map_err(|error| {
+            self.wrong(match error.is_data() {
                 true => format!("{error}; give it once"),
                 false => format!("the arguments are not valid JSON ({error})"),
             })
         })?;
-        self.shape.check(&value, "").map_err(wrong)?;
-        serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
+        slips::put_right(&mut value, &self.shape, self.own_slips).map_err(|problem| self.wrong(problem))?;
+        self.shape.check(&value, "").map_err(|problem| self.wrong(problem))?;
+        serde_json::from_value(value).map_err(|error| self.wrong(error.to_string()))
     }
 
     /// The card of a call whose arguments do not parse.

@@ -14,7 +14,7 @@ use crate::claim::Was;
 use crate::error::{Error, Result};
 use crate::overwrite::{InPlace, overwrite};
 
-/// Largest file, in bytes, that is held in memory to be changed.
+/// Largest file, in bytes, that is changed: what the edit engine takes.
 pub(crate) const LARGEST: u64 = stele_edit::limits::MAX_FILE as u64;
 /// Largest content, in bytes before and after, that a diff is made of.
 const DIFFED: usize = 4 * 1024 * 1024;
@@ -65,14 +65,19 @@ pub(crate) fn head(path: &Path, asked: &str, most: usize) -> Result<(Vec<u8>, u6
 
 /// Reads a whole file that is about to be changed.
 pub(crate) fn read(path: &Path, asked: &str) -> Result<Vec<u8>> {
+    read_up_to(LARGEST, path, asked)
+}
+
+/// Reads a whole file of at most so many bytes; a larger one is refused by its size.
+pub(crate) fn read_up_to(limit: u64, path: &Path, asked: &str) -> Result<Vec<u8>> {
     let (file, metadata) = open(path, asked)?;
-    let too_large = |size| Error::TooLarge { path: asked.to_owned(), size, limit: LARGEST };
-    if metadata.len() > LARGEST {
+    let too_large = |size| Error::TooLarge { path: asked.to_owned(), size, limit };
+    if metadata.len() > limit {
         return Err(too_large(metadata.len()));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(Error::io("read", asked))?;
-    if bytes.len() as u64 > LARGEST {
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(Error::io("read", asked))?;
+    if bytes.len() as u64 > limit {
         return Err(too_large(bytes.len() as u64));
     }
     Ok(bytes)

@@ -102,8 +102,12 @@ fn write(path: &Path, was: Was, bytes: &[u8], kept: Option<&Path>) -> io::Result
     Ok(stands)
 }
 
-/// Takes the space that more content needs, so that a full disk is met before anything is written.
+/// Takes the space that more content needs, so that a full disk or a limit is met before anything is written.
 fn reserve(file: &File, len: u64) -> io::Result<()> {
+    let most = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    if most.is_some_and(|most| len > most) {
+        return Err(rustix::io::Errno::FBIG.into());
+    }
     if len <= file.metadata()?.len() {
         return Ok(());
     }

@@ -95,6 +95,11 @@ impl Shape {
         }
     }
 
+    /// True for an object with this field.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.properties.0.iter().any(|(name, _)| name == field)
+    }
+
     /// Checks a value; the error names the field. Fields that are not in the schema are ignored,
     /// since models add their own.
     pub(crate) fn check(&self, value: &Value, at: &str) -> Result<(), String> {

@@ -9,6 +9,7 @@ mod images;
 mod jobs;
 mod ledger;
 mod marks;
+mod meanwhile;
 mod never;
 mod restored;
 mod rules;

@@ -316,7 +316,7 @@ impl Run {
     }
 
     fn outcome(
-        self,
+        mut self,
         agent: &Arc<Agent>,
         conversation: &Conversation,
         plan: Plan,
@@ -335,6 +335,7 @@ impl Run {
         if let Some(error) = &error {
             (status, exit, told) = (Status::Failed, error.kind.exit(), Some(error.json()));
         }
+        self.tally.count_net(|hash| agent.store().blob_bytes(hash).ok().flatten());
         let stored = driver.is_stored();
         let head = agent.store().session(driver.session()).ok().filter(|_| stored).map(|row| row.head);
         let text = if self.tally.end.is_some() { self.tally.text.clone() } else { driver.state().last_text() };

@@ -140,7 +140,9 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
         lines.join("\n")
     };
     output::print(&text)?;
-    Ok(u8::from(!restored.left.is_empty()))
+    // Where it knows of effects and reached none of them, nothing was undone.
+    let in_vain = restored.files.is_empty() && !restored.not_covered.is_empty();
+    Ok(u8::from(in_vain || !restored.left.is_empty()))
 }
 
 fn asker(args: &UndoArgs) -> Asker {

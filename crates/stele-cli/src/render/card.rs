@@ -9,6 +9,7 @@ use super::diff;
 use super::inert::{inert, one_line, shorten};
 use super::money::{elapsed, plural};
 use super::style::Style;
+use crate::sessions::shell_word;
 
 /// Columns of a title.
 const TITLE: usize = 72;
@@ -36,7 +37,7 @@ pub enum Depth {
 pub fn title(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path, depth: Depth) -> String {
     let title = match tool {
         Some(tool) => match tool.call_card(arguments, folder) {
-            CallCard::Terminal { command, .. } => format!("$ {command}"),
+            CallCard::Terminal { command, cwd, .. } => format!("$ {}{command}", entering(cwd.as_deref())),
             card => card.title().to_owned(),
         },
         None => format!("{name} {arguments}"),
@@ -45,6 +46,11 @@ pub fn title(tool: Option<&dyn Tool>, name: &str, arguments: &str, folder: &Path
         Depth::Brief => shorten(one_line(&title).trim(), TITLE),
         Depth::Full => one_line(&title).trim().to_owned(),
     }
+}
+
+/// The way into the folder of a command, as a person would type it.
+fn entering(cwd: Option<&str>) -> String {
+    cwd.map_or_else(String::new, |cwd| format!("cd {} && ", shell_word(cwd)))
 }
 
 /// What a person is asked about: the whole command, or the change.
@@ -68,7 +74,9 @@ pub fn question(
         None => {}
     }
     match tool.call_card(arguments, folder) {
-        CallCard::Terminal { command, .. } => indented("  $ ", &inert(&command)),
+        CallCard::Terminal { command, cwd, .. } => {
+            indented("  $ ", &inert(&format!("{}{command}", entering(cwd.as_deref()))))
+        }
         CallCard::Diff { title, files, .. } => {
             let mut lines = vec![style.bold(&one_line(&title))];
             for file in files {

@@ -297,3 +297,27 @@ fn edits_of_one_file_at_the_same_time_are_all_there() {
     assert_eq!(place.read("f"), lines(" too"));
     assert_eq!(files(&place.folder()), ["f"], "nothing is left of their locks");
 }
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_leaves_the_file() {
+    for names in [&["f"][..], &["f", "other"]] {
+        let place = Place::new();
+        let old = format!("first\n{}", "0123456789abcdef\n".repeat(20_000));
+        place.write("f", &old);
+        for other in &names[1..] {
+            fs::hard_link(place.folder().join("f"), place.folder().join(other)).unwrap();
+        }
+        let limited = place.stele(["edit", "f"]);
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", "ulimit -f 10; exec \"$@\"", "sh"]).arg(limited.get_program()).args(limited.get_args());
+        shell.current_dir(place.folder()).env_clear().env("HOME", place.home());
+        shell.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        shell.stderr(std::process::Stdio::piped());
+        let done = Done::fed(shell, r#"{"old": "first", "new": "second"}"#);
+        assert_eq!((done.code, done.err.contains("file.io")), (1, true), "{done:?}");
+        assert_eq!(
+            (place.read("f") == old, files(&place.folder())),
+            (true, names.iter().map(|it| (*it).to_owned()).collect())
+        );
+    }
+}

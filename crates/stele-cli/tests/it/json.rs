@@ -175,3 +175,33 @@ fn what_a_command_changed_is_listed_too() {
     let done = Done::of(place.with(&removes, ["run", "--mode", "full", "do it"]));
     assert!(done.err.contains("changed  w.txt deleted\n"), "{done:?}");
 }
+
+#[test]
+fn lines_are_counted_from_before_the_run_to_its_end() {
+    let place = Place::new();
+    place.write("a.txt", "one\ntwo\n");
+    let edit = |old, new| Say::call("edit", &json!({"path": "a.txt", "old": old, "new": new}));
+    std::fs::create_dir(place.folder().join("sub")).unwrap();
+    let script = Script::new([
+        edit("two", "2"),
+        edit("2", "II\nII"),
+        edit("II\nII", "zwei"),
+        Say::call("write", &json!({"path": "new", "content": "1\n2\n3\n"})),
+        Say::call("write", &json!({"path": "new", "content": "1\n"})),
+        Say::call("bash", &json!({"command": "pwd", "cwd": "sub"})),
+        Say::text("Done."),
+    ]);
+    let server = server(script);
+    let done = Done::of(place.with(&server, ["run", "--json", "--mode", "full", "x"]));
+    let result = done.lines().pop().unwrap();
+    let counted = |at: usize| {
+        let file = &result["changed_files"][at];
+        (file["action"].as_str().unwrap().to_owned(), file["added"].clone(), file["removed"].clone())
+    };
+    assert_eq!(counted(0), ("changed".to_owned(), json!(1), json!(1)), "{result}");
+    assert_eq!(counted(1), ("created".to_owned(), json!(1), json!(0)), "{result}");
+    // The folder of a command is shown as somebody would type it.
+    let id = &place.sessions()[0];
+    let shown = Done::of(place.stele(["sessions", "show", id.as_str()]));
+    assert!(shown.out.contains("$ cd sub && pwd"), "{shown:?}");
+}

@@ -20,6 +20,7 @@ mod prompts;
 mod proxy;
 mod restore;
 mod rules;
+mod secrets;
 mod sessions;
 mod signals;
 mod structure;

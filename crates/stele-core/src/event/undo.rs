@@ -12,7 +12,7 @@ pub struct FileChanged {
     /// The call that changed it.
     pub call: CallId,
     /// True for what a call is about to change, on disk before it does: where that comes to something else, another
-    /// record says so.
+    /// record says so. A second one of the same call and file takes the place of the first, of which nothing came.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ahead: bool,
     /// The file.

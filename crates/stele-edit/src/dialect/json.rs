@@ -8,11 +8,17 @@ use crate::Edit;
 use crate::once::Once;
 use crate::refuse::{Code, Refusal};
 
-const OLD: [&str; 8] = ["old", "search", "old_string", "old_text", "oldText", "old_str", "oldString", "find"];
-const NEW: [&str; 8] = ["new", "replace", "new_string", "new_text", "newText", "new_str", "newString", "replacement"];
-const ALL: [&str; 3] = ["all", "replace_all", "replaceAll"];
-const NEAR: [&str; 3] = ["near_line", "line", "start_line"];
-const PATH: [&str; 4] = ["path", "file", "file_path", "filename"];
+/// Names of the text to replace.
+pub const OLD: [&str; 8] = ["old", "search", "old_string", "old_text", "oldText", "old_str", "oldString", "find"];
+/// Names of what it becomes.
+pub const NEW: [&str; 8] =
+    ["new", "replace", "new_string", "new_text", "newText", "new_str", "newString", "replacement"];
+/// Names of the wish to replace it everywhere.
+pub const ALL: [&str; 3] = ["all", "replace_all", "replaceAll"];
+/// Names of the line that says which one is meant.
+pub const NEAR: [&str; 3] = ["near_line", "line", "start_line"];
+/// Names of the file.
+pub const PATH: [&str; 4] = ["path", "file", "file_path", "filename"];
 
 /// Reads structured edits: `{"edits": [{"old", "new", "all"?, "near_line"?}]}`, or the list alone.
 ///

@@ -14,6 +14,7 @@ mod unified;
 mod xml;
 
 pub(crate) use json::structured;
+pub use json::{ALL, NEAR, NEW, OLD, PATH};
 
 use crate::Edit;
 use crate::find::wrapping::unescaped;

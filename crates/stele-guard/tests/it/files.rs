@@ -100,6 +100,7 @@ fn a_rule_holds_for_the_file_that_a_look_alike_name_opens() {
     std::fs::write(scene.root().join("caf\u{e9}/a b"), "").unwrap();
     assert_eq!(scene.read("don't.txt").verdict, Verdict::Deny);
     assert_eq!(scene.write("cafe\u{301}/a\u{a0}b").verdict, Verdict::Deny);
+    assert_eq!(scene.write("cafe\u{301}/new/er").verdict, Verdict::Deny);
     // The exact name wins, and two names that look alike lead nowhere.
     std::fs::write(scene.root().join("don't.txt"), "").unwrap();
     assert_eq!(scene.read("don't.txt").verdict, Verdict::Allow);

@@ -190,7 +190,8 @@ impl Tool for Bash {
     fn call_card(&self, arguments: &str, _: &Path) -> CallCard {
         let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Execute) };
         let title = arguments.description.as_ref().filter(|text| !text.trim().is_empty());
-        CallCard::Terminal { title: card::title(title.unwrap_or(&arguments.command)), command: arguments.judged() }
+        let title = card::title(title.unwrap_or(&arguments.command));
+        CallCard::Terminal { title, command: arguments.command, cwd: arguments.cwd }
     }
 
     fn result_card(&self, _: &str, content: &str, meta: &ResultMeta) -> ResultCard {

@@ -6,17 +6,20 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 use stele_core::{
     Ahead, CallCard, CardFile, CardKind, Effects, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard,
     ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
+use stele_edit::names;
 
-use crate::change;
 use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Found, Place, Roots};
 use crate::preview::{self, Preview};
+use crate::replacement;
+use crate::slips::{Fields, rename};
 use crate::tools::write;
 use crate::{Options, card, file, sanitise};
 
@@ -40,6 +43,24 @@ struct Replacement {
     near_line: Option<u64>,
 }
 
+fn declared() -> Declared<Arguments> {
+    Declared::new("edit", include_str!("edit.md"), "").forgiving(|fields| {
+        if fields.get("edits").is_none_or(Value::is_null) && fields.get("input").is_none_or(Value::is_null) {
+            let is_of_an_edit = |name: &&str| fields.contains_key(*name);
+            let of_edits = [&names::OLD[..], &names::NEW, &names::ALL, &names::NEAR].concat();
+            let own: Vec<&str> = of_edits.into_iter().filter(is_of_an_edit).collect();
+            let edit: Fields = own.into_iter().filter_map(|name| fields.remove_entry(name)).collect();
+            if !edit.is_empty() {
+                fields.insert("edits".to_owned(), Value::Array(vec![Value::Object(edit)]));
+            }
+        }
+        let edits = fields.get_mut("edits").and_then(Value::as_array_mut).into_iter().flatten();
+        edits.filter_map(Value::as_object_mut).try_for_each(|edit| {
+            [&names::OLD[..], &names::NEW, &names::ALL, &names::NEAR].iter().try_for_each(|names| rename(edit, names))
+        })
+    })
+}
+
 /// The tool.
 pub(crate) struct Edit {
     declared: Declared<Arguments>,
@@ -51,7 +72,7 @@ pub(crate) struct Edit {
 impl Edit {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
-            declared: Declared::new("edit", include_str!("edit.md"), ""),
+            declared: declared(),
             roots: options.roots(),
             limit: options.limits.result_bytes,
             engine: options.edit.clone(),
@@ -144,7 +165,7 @@ fn plan(place: &Place, arguments: &Arguments, engine: &stele_edit::Options) -> R
         // Whether an input creates a file only its dialect knows.
         (None, Some(_)) => true,
         (None, None) => {
-            return Err(Error::Value("edits is missing; give at least one {\"old\", \"new\"}".to_owned()));
+            return Err(declared().wrong("edits is missing; give at least one".to_owned()));
         }
         (Some(_), Some(_)) => return Err(Error::Value("give edits or input, not both".to_owned())),
     };
@@ -185,7 +206,7 @@ fn plan(place: &Place, arguments: &Arguments, engine: &stele_edit::Options) -> R
 
 /// What an edit would make of its file as it is now.
 pub(crate) fn preview(place: &Place, arguments: &str, engine: &stele_edit::Options) -> Result<Option<Preview>> {
-    let arguments = Declared::<Arguments>::new("edit", "", "").parse(arguments)?;
+    let arguments = declared().parse(arguments)?;
     if preview::is_too_large(place, &arguments.path) {
         return Ok(None);
     }
@@ -206,7 +227,7 @@ fn edit(
     if let (stele_edit::Dialect::Whole, Some(before)) = (applied.dialect, before) {
         write::refuse_unseen((&target, &shown, asked), before, after, seen)?;
     }
-    let replacement = change::Replacement { path: &target, asked, before, after };
+    let replacement = replacement::Replacement { path: &target, asked, before, after };
     let (changed, in_place) = replacement.carry_out(claim, ahead, &place.in_place)?;
     let part = file::known_of(seen, &target, before, after);
     let change = FileMeta { part, ..file::change(&target, &shown, before, after) };

@@ -1,6 +1,6 @@
 //! `grep`: lines by regular expression, with ripgrep's own engine, on several threads, in bounded memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +30,8 @@ const COUNTED: u64 = 100_000;
 const LINE: usize = 400;
 /// Bytes of a line that are shown before the match, when it is not at the beginning.
 const BEFORE: usize = 120;
+/// Files that are not text and match, of which the names are shown.
+const NAMED: usize = 5;
 /// Largest window of a file that is held in memory, in bytes: a longer line ends the search of it.
 const HEAP: usize = 8 * 1024 * 1024;
 /// Bytes that a compiled pattern may take.
@@ -128,7 +130,8 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
             .line_number(true)
             .before_context(context)
             .after_context(context)
-            .binary_detection(BinaryDetection::quit(0))
+            // A NUL ends a line, so that what follows is searched too; it is not shown.
+            .binary_detection(BinaryDetection::convert(0))
             .heap_limit(Some(HEAP))
             .build();
         let (found, matcher, glob, base) = (&found, &matcher, &glob, &base);
@@ -141,8 +144,8 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
                 let Some(wanted) = found.wants(path) else { return };
                 InFile::new(matcher, stop, wanted, &found)
             };
-            let failed = searcher.search_path(matcher, path, &mut file).is_err();
-            if file.total > 0 || failed {
+            let failed = searcher.search_path(matcher, path, &mut file).is_err() && !file.binary;
+            if file.total > 0 || file.in_binary || failed {
                 lock(found).take(path, file, failed);
             }
         }
@@ -173,7 +176,7 @@ fn output(found: &Found, name: &dyn Fn(&Path) -> String) -> ToolOutput {
     let total = found.total.min(COUNTED);
     let truncated = shown < total;
     if found.total == 0 {
-        text.push_str("no match");
+        text.push_str(if found.binary == 0 { "no match" } else { "no match in text" });
     } else if truncated {
         let _ = write!(text, "[{shown} of {counts}; narrow the pattern, path or glob]");
     } else {
@@ -181,6 +184,13 @@ fn output(found: &Found, name: &dyn Fn(&Path) -> String) -> ToolOutput {
     }
     if found.failed > 0 {
         let _ = write!(text, "\n[{} could not be searched to the end]", plural(found.failed, "file", "s"));
+    }
+    if found.binary > 0 {
+        let verb = if found.binary == 1 { "matches" } else { "match" };
+        let named: Vec<String> = found.binary_named.iter().map(|path| name(path)).collect();
+        let more = if found.binary > named.len() as u64 { ", …" } else { "" };
+        let files = plural(found.binary, "file", "s");
+        let _ = write!(text, "\n[binary: {files} {verb}, not shown: {}{more}]", named.join(", "));
     }
     let search = SearchMeta { matches: shown, total, truncated };
     ToolOutput {
@@ -203,6 +213,10 @@ struct Found {
     files: u64,
     total: u64,
     failed: u64,
+    /// Files that are not text and match there.
+    binary: u64,
+    /// The first few of them.
+    binary_named: BTreeSet<PathBuf>,
 }
 
 /// Which part of a file's matches is needed.
@@ -229,6 +243,13 @@ impl Found {
 
     fn take(&mut self, path: &Path, file: InFile<'_>, failed: bool) {
         self.failed += u64::from(failed);
+        if file.in_binary {
+            self.binary += 1;
+            self.binary_named.insert(path.to_owned());
+            if self.binary_named.len() > NAMED {
+                self.binary_named.pop_last();
+            }
+        }
         self.total += file.total;
         self.files += u64::from(file.total > 0);
         if self.wants(path) != Some(Wanted::Lines) || file.lines.is_empty() {
@@ -293,12 +314,28 @@ struct InFile<'a> {
     /// A gap lies before the next line.
     separate: bool,
     total: u64,
+    /// It is no text from here on.
+    binary: bool,
+    /// A match lies there.
+    in_binary: bool,
 }
 
 impl<'a> InFile<'a> {
     fn new(matcher: &'a RegexMatcher, stop: &'a AtomicBool, wanted: Wanted, found: &Found) -> Self {
         let (most, limit) = (found.most, found.limit);
-        Self { matcher, stop, wanted, most, limit, lines: Vec::new(), bytes: 0, separate: false, total: 0 }
+        Self {
+            matcher,
+            stop,
+            wanted,
+            most,
+            limit,
+            lines: Vec::new(),
+            bytes: 0,
+            separate: false,
+            total: 0,
+            binary: false,
+            in_binary: false,
+        }
     }
 
     fn room(&self) -> bool {
@@ -326,6 +363,10 @@ impl Sink for InFile<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> std::io::Result<bool> {
         use grep_matcher::Matcher as _;
+        if self.binary {
+            self.in_binary = true;
+            return Ok(false);
+        }
         self.total += 1;
         if self.room() {
             let at = self.matcher.find(found.bytes()).ok().flatten().map(|found| found.start());
@@ -335,10 +376,15 @@ impl Sink for InFile<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> std::io::Result<bool> {
-        if self.room() {
+        if self.room() && !self.binary {
             self.line(context.line_number(), '-', context.bytes(), None);
         }
         Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> std::io::Result<bool> {
+        self.binary = true;
+        Ok(!self.stop.load(Ordering::Relaxed))
     }
 
     fn context_break(&mut self, _: &Searcher) -> std::io::Result<bool> {

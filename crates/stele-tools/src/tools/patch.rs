@@ -13,11 +13,12 @@ use stele_core::{
 };
 use stele_edit::FileChange;
 
-use crate::change::{self, Becomes, Before};
+use crate::change::{self, Becomes};
 use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Place, Roots};
+use crate::replacement::Before;
 use crate::tree::{self, Reach};
 use crate::{Options, card, file, sanitise};
 

@@ -54,15 +54,16 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// The files, in the order they were asked for.
-    fn paths(&self) -> Result<Vec<&str>> {
+    /// The files, in the order they were asked for; or what is wrong with them.
+    fn paths(&self) -> Result<Vec<&str>, String> {
         let mut paths: Vec<&str> = self.path.iter().chain(self.paths.iter().flatten()).map(String::as_str).collect();
         let mut seen = std::collections::BTreeSet::new();
         paths.retain(|path| seen.insert(*path));
         match paths.len() {
-            0 => Err(Error::Value("path is missing: name a file".to_owned())),
+            0 => Err("path is missing: name a file".to_owned()),
+            _ if seen.contains("") => Err("path is empty: name a file, or `.` for the folder".to_owned()),
             1..=PATHS => Ok(paths),
-            many => Err(Error::Value(format!("paths has {many} entries; at most {PATHS}"))),
+            many => Err(format!("paths has {many} entries; at most {PATHS}")),
         }
     }
 }
@@ -101,7 +102,8 @@ impl Tool for Read {
 
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
         let arguments = self.declared.parse(arguments)?;
-        Ok(arguments.paths()?.into_iter().map(|path| Subject::Read(path.to_owned())).collect())
+        let paths = arguments.paths().map_err(|problem| self.declared.wrong(problem))?;
+        Ok(paths.into_iter().map(|path| Subject::Read(path.to_owned())).collect())
     }
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
@@ -138,6 +140,7 @@ impl Tool for Read {
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let (limits, images) = (self.limits, invocation.images);
                 let (shown, reader) = (Arc::clone(&invocation.shown_files), self.reader.clone());
+                arguments.paths().map_err(|problem| self.declared.wrong(problem))?;
                 stoppable(invocation.cancelled, move |stop| {
                     Reading { place, limits, shown, images, reader, stop: Arc::clone(stop) }.all(&arguments)
                 })
@@ -162,7 +165,7 @@ struct Reading {
 
 impl Reading {
     fn all(&self, arguments: &Arguments) -> Result<ToolOutput> {
-        let paths = arguments.paths()?;
+        let paths = arguments.paths().map_err(Error::Value)?;
         if let [path] = paths.as_slice() {
             return self.one(path, arguments, self.limits, true);
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 use stele_core::{
     CallCard, CardKind, Effects, Future, Invocation, Subject, TodoItem, TodoStatus, Tool, ToolError, ToolOutput,
     ToolSpec,
@@ -11,6 +12,7 @@ use stele_core::{
 
 use crate::declare::{Declared, finish};
 use crate::error::{Error, Result};
+use crate::slips::rename;
 
 /// Items a list may have.
 const ITEMS: usize = 100;
@@ -47,6 +49,22 @@ impl From<Status> for TodoStatus {
     }
 }
 
+/// Gives an item that came as its text, or without its status, the form that it should have.
+fn complete(item: &mut Value) {
+    if item.is_string() {
+        *item = json!({"text": item.take()});
+    }
+    let Some(fields) = item.as_object_mut() else { return };
+    let _ = rename(fields, &["text", "content"]);
+    match fields.get("status").and_then(Value::as_str) {
+        None if fields.get("status").is_none_or(Value::is_null) => {
+            fields.insert("status".to_owned(), "pending".into());
+        }
+        Some("completed") => drop(fields.insert("status".to_owned(), "done".into())),
+        _ => {}
+    }
+}
+
 /// The tool.
 pub(crate) struct Todo {
     declared: Declared<Arguments>,
@@ -54,7 +72,12 @@ pub(crate) struct Todo {
 
 impl Todo {
     pub(crate) fn new() -> Self {
-        Self { declared: Declared::new("todo", include_str!("todo.md"), "") }
+        let declared = Declared::new("todo", include_str!("todo.md"), "").forgiving(|fields| {
+            let items = fields.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
+            items.for_each(complete);
+            Ok(())
+        });
+        Self { declared }
     }
 }
 

@@ -11,12 +11,12 @@ use stele_core::{
     ResultCard, ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
-use crate::change::Replacement;
 use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
 use crate::path::{Found, Place, Roots};
 use crate::preview::{self, Preview};
+use crate::replacement::Replacement;
 use crate::{Options, card, file, sanitise};
 
 /// Bytes of the diff that a refusal shows.

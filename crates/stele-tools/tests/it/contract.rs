@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use serde_json::{Value, json};
 use stele_core::{CallCard, Subject, ToolErrorClass};
 use stele_tools::builtin;
 
-use crate::{options, tool};
+use crate::{Session, options, tool};
 
 /// Tools and system text share 8 KiB of every request; this is the tools' part.
 const MENU_BYTES: usize = 5_500;
@@ -70,6 +71,51 @@ fn a_field_that_is_given_twice_is_refused_by_its_name() {
 fn fields_nobody_asked_for_are_ignored() {
     let read = tool(&options(), "read");
     assert_eq!(read.subjects(r#"{"path":"a","reason":"curious","limit":null}"#).unwrap(), [Subject::Read("a".into())]);
+}
+
+#[test]
+fn slips_that_leave_no_doubt_cost_no_round_trip() {
+    let session = Session::new();
+    let edit = |arguments: Value| {
+        session.file("a", "one\ntwo\none\n");
+        let output = session.call("edit", arguments);
+        assert_eq!(output.error, None, "{}", output.content);
+        session.content("a")
+    };
+    let pair = json!({"old": "two", "new": "2"});
+    for arguments in [
+        json!({"path": "a", "edits": json!([pair]).to_string()}),
+        json!({"path": "a", "edits": pair}),
+        json!({"path": "a", "edits": pair.to_string()}),
+        json!({"path": "a", "old": "two", "new": "2"}),
+        json!({"file_path": "a", "old_string": "two", "new_string": "2", "replace_all": "false"}),
+        json!({"path": "a", "edits": [{"old_string": "two", "new_string": "2"}]}),
+        json!({"path": "a", "edits": [{"search": "two", "replace": "2", "near_line": "1"}]}),
+    ] {
+        assert_eq!(edit(arguments.clone()), "one\n2\none\n", "{arguments}");
+    }
+    assert_eq!(edit(json!({"path": "a", "edits": [{"old": "one", "new": "1", "near_line": 3.0}]})), "one\ntwo\n1\n");
+    assert_eq!(edit(json!({"path": "a", "old": "one", "new": "1", "all": "true"})), "1\ntwo\n1\n");
+    // A text stays a text where one is asked for.
+    assert_eq!(edit(json!({"path": "a", "old": "two", "new": "[2]"})), "one\n[2]\none\n");
+    let read = |arguments| session.call("read", arguments).content;
+    assert!(read(json!({"file_path": "a", "limit": "1"})).starts_with("1→one\n["));
+    assert!(read(json!({"paths": "a"})).contains("3→one"));
+    assert!(read(json!({"paths": r#"["a", "b"]"#})).contains("==> b <=="));
+    let todo = session.call("todo", json!({"items": ["a", {"text": "b"}, {"content": "c", "status": "completed"}]}));
+    assert_eq!(todo.content, "1 done, 0 in progress, 2 pending");
+
+    let wrong = |name: &str, arguments: &str| tool(&options(), name).subjects(arguments).unwrap_err();
+    let error = wrong("read", r#"{"path":"a","file_path":"b"}"#);
+    assert!(error.message.contains("`path` and `file_path` mean the same, and differ"), "{}", error.message);
+    for (arguments, said) in [("{}", "path is missing"), (r#"{"path":""}"#, "path is empty")] {
+        let error = wrong("read", arguments);
+        assert!(error.message.contains(said) && error.message.contains(r#"expected {"path"?"#), "{}", error.message);
+    }
+    for arguments in [r#"{"path":"a","limit":"two"}"#, r#"{"path":"a","limit":1.5}"#, r#"{"paths":"a","limit":"-1"}"#] {
+        assert_eq!(wrong("read", arguments).code, "tool.arguments", "{arguments}");
+    }
+    assert_eq!(wrong("edit", r#"{"path":"a","edits":"not json"}"#).code, "tool.arguments");
 }
 
 #[test]

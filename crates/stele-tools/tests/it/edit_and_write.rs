@@ -195,7 +195,7 @@ fn an_edit_shows_what_it_did_and_a_refusal_changes_nothing() {
     let diff = output.meta.files[0].diff.as_ref().unwrap();
     assert!(diff.as_str().contains("-two\n+2\n"));
     assert_eq!(code(&edit(&session, "a", "absent", "x")), "edit.not_found");
-    assert_eq!(code(&session.call("edit", json!({"path": "a", "edits": []}))), "tool.value");
+    assert_eq!(code(&session.call("edit", json!({"path": "a", "edits": []}))), "tool.arguments");
     assert_eq!(code(&edit(&session, "b", "x", "y")), "file.missing");
     assert_eq!(session.content("a"), "one\n2\nthree\n");
 }
@@ -227,6 +227,18 @@ fn a_large_file_is_written_whole_without_a_diff() {
     let file = &output.meta.files[0];
     assert_eq!((file.added, &file.diff), (500_000, &None));
     assert_eq!(fs::metadata(session.path().join("big")).unwrap().len(), 5_500_000);
+}
+
+#[test]
+fn a_file_beyond_the_one_limit_is_refused_by_its_size() {
+    let session = Session::new();
+    let path = session.file("big", "first\n");
+    // Sparse: to read it would cost nothing but time.
+    fs::File::options().write(true).open(&path).unwrap().set_len(64 * 1024 * 1024 + 1).unwrap();
+    for output in [edit(&session, "big", "first", "x"), session.call("write", json!({"path": "big", "content": "x"}))] {
+        assert_eq!(code(&output), "edit.too_large");
+        assert!(output.content.contains("67108865 bytes, more than the 67108864"), "{}", output.content);
+    }
 }
 
 /// An access control list in the form of the kernel: user 12345 may read beside the owner (`acl(5)`).

@@ -130,7 +130,7 @@ fn edit_takes_other_dialects() {
     let missing = session.call("edit", json!({"path": "b.txt", "input": "s/a/b/"}));
     assert_eq!(code(&missing), "file.missing");
     assert!(missing.content.contains("did you mean a.txt?"), "{}", missing.content);
-    assert_eq!(code(&session.call("edit", json!({"path": "a.txt"}))), "tool.value");
+    assert_eq!(code(&session.call("edit", json!({"path": "a.txt"}))), "tool.arguments");
     let both = json!({"path": "a.txt", "input": "s/1/2/", "edits": [{"old": "1", "new": "2"}]});
     assert_eq!(code(&session.call("edit", both)), "tool.value");
 }

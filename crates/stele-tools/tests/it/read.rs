@@ -118,7 +118,7 @@ fn several_files_share_the_window_and_fail_one_by_one() {
     assert!(output.content.len() <= 65 * 1024 && output.content.contains(" of 10000; go on with offset "));
     assert_eq!(output.meta.files.len(), 2);
     assert_eq!(code(&session.call("read", json!({"paths": ["no", "nothing"]}))), "file.missing");
-    assert_eq!(code(&session.call("read", json!({}))), "tool.value");
+    assert_eq!(code(&session.call("read", json!({}))), "tool.arguments");
     // What was read this way may be written.
     assert_eq!(session.call("write", json!({"path": "a.txt", "content": "two\n"})).error, None);
 }

@@ -107,6 +107,25 @@ fn grep_marks_a_gap_between_places() {
 }
 
 #[test]
+fn grep_names_the_binary_files_that_match() {
+    let session = Session::new();
+    session.file("a.bin", b"\0\x01needle\0more\n");
+    session.file("b.bin", b"\0\x01nothing\n");
+    let grep = || session.call("grep", json!({"pattern": "needle", "context": 1})).content;
+    assert_eq!(grep(), "no match in text\n[binary: 1 file matches, not shown: a.bin]");
+    session.file("t", "a needle\n");
+    // Text as far as the first look went, and no more.
+    session.file("u", [b"a needle\n".as_slice(), &b"line\n".repeat(20_000), b"\0needle\n"].concat());
+    let found = grep();
+    assert!(found.contains("t\n1: a needle\n") && found.contains("u\n1: a needle\n"), "{found}");
+    assert!(found.ends_with("[2 matches in 2 files]\n[binary: 2 files match, not shown: a.bin, u]"), "{found}");
+    for at in 0..9 {
+        session.file(&format!("z{at}"), b"\0needle");
+    }
+    assert!(grep().ends_with("[binary: 11 files match, not shown: a.bin, u, z0, z1, z2, …]"), "{}", grep());
+}
+
+#[test]
 fn grep_is_capped_and_counts_on() {
     let session = Session::new();
     session.file("a", "hit\n".repeat(150));
