@@ -39,6 +39,7 @@ pub struct RefusedCall {
 /// The fold.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    /// Requests that were answered.
     pub steps: u64,
     pub attempts: u64,
     pub executions: u64,
@@ -94,9 +95,9 @@ impl Tally {
         self.account.fold(record);
         self.local_reuse.fold(&record.event);
         match &record.event {
-            Event::StepStarted(_) => self.steps += 1,
             Event::RequestSent(_) => self.attempts += 1,
             Event::AssistantMessage(message) => {
+                self.steps += u64::from(!message.interrupted);
                 let texts = message.content.iter().filter_map(|block| match block {
                     Block::Text { text, .. } => Some(Text::as_str(text)),
                     _ => None,

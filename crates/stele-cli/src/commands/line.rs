@@ -452,7 +452,7 @@ impl Line<'_> {
         let text = format!(
             "{} · {} · {}\n{}{}\n{}",
             plural(counters.turns, "turn"),
-            plural(counters.steps, "step"),
+            plural(counters.answered, "step"),
             plural(counters.executions, "execution"),
             tokens(&usage),
             from_cache(state.hit_rate()),

@@ -118,6 +118,7 @@ pub struct RunResult {
     pub session: Option<String>,
     /// The session's last record.
     pub head: Option<HeadJson>,
+    /// Requests that were answered, whatever number of attempts each needed.
     pub steps: u64,
     pub executions: u64,
     pub attempts: u64,
