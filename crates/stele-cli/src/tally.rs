@@ -49,6 +49,8 @@ pub struct Tally {
     pub local_reuse: Reuse,
     pub files: BTreeMap<String, ChangedFile>,
     pub refused: Vec<RefusedCall>,
+    /// What could have changed unseen, in words.
+    pub not_covered: Vec<String>,
     /// Text of the last answer.
     pub text: String,
     pub end: Option<EndReason>,
@@ -144,6 +146,8 @@ impl Tally {
     }
 
     fn result(&mut self, result: &ToolResult) {
+        let unseen = result.meta.not_covered.iter();
+        self.not_covered.extend(unseen.filter(|words| !self.not_covered.contains(words)).cloned().collect::<Vec<_>>());
         let changes = std::mem::take(&mut self.changing);
         let mut told: Vec<&FileMeta> =
             result.meta.files.iter().filter(|file| file.action != FileAction::Read).collect();

@@ -13,8 +13,8 @@ use crate::attributes;
 use crate::error::{Error, Result};
 use crate::overwrite::{InPlace, overwrite};
 
-/// Largest file, in bytes, that is held in memory to be changed.
-pub(crate) const LARGEST: u64 = 256 * 1024 * 1024;
+/// Largest file, in bytes, that is held in memory to be changed: what the engine takes.
+pub(crate) const LARGEST: u64 = stele_edit::limits::MAX_FILE as u64;
 /// Largest content, in bytes before and after, that a diff is made of.
 const DIFFED: usize = 4 * 1024 * 1024;
 

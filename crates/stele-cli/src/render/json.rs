@@ -123,6 +123,9 @@ pub struct RunResult {
     pub executions: u64,
     pub attempts: u64,
     pub changed_files: Vec<ChangedFile>,
+    /// What could have changed unseen, and files that changed and cannot be listed, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_covered: Vec<String>,
     /// Calls that were refused because nobody could be asked.
     pub refused: Vec<RefusedCall>,
     /// What was not loaded for lack of trust.
