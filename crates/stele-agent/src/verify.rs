@@ -115,7 +115,7 @@ fn row_differs(row: &SessionRow, state: &State) -> Vec<RowDiffers> {
         ("title", shown(row.title.clone()), shown(state.first_prompt().map(stele_core::title))),
         ("model", shown(row.model.clone()), shown(state.model().map(|model| model.model.clone()))),
         ("turns", row.turns.to_string(), counters.turns.to_string()),
-        ("steps", row.steps.to_string(), counters.steps.to_string()),
+        ("steps", row.steps.to_string(), counters.answered.to_string()),
         ("cost", cost(row.cost), cost(state.cost())),
         ("parent", parent(&row.parent), parent(&started.and_then(|started| started.parent.clone()))),
     ];

@@ -54,6 +54,7 @@ pub struct TurnTally {
 /// The fold.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
+    /// Requests that were answered.
     pub steps: u64,
     pub attempts: u64,
     pub executions: u64,
@@ -67,6 +68,8 @@ pub struct Tally {
     pub last_step: Account,
     pub files: BTreeMap<String, ChangedFile>,
     pub refused: Vec<RefusedCall>,
+    /// What could have changed unseen, in words.
+    pub not_covered: Vec<String>,
     /// Text of the last answer.
     pub text: String,
     pub end: Option<EndReason>,
@@ -125,12 +128,11 @@ impl Tally {
         self.local_reuse.fold(&record.event);
         self.turn.local_reuse.fold(&record.event);
         match &record.event {
-            Event::StepStarted(_) => {
-                self.steps += 1;
-                self.turn.steps += 1;
-            }
             Event::RequestSent(_) => self.attempts += 1,
             Event::AssistantMessage(message) => {
+                let answered = u64::from(!message.interrupted);
+                self.steps += answered;
+                self.turn.steps += answered;
                 let texts = message.content.iter().filter_map(|block| match block {
                     Block::Text { text, .. } => Some(Text::as_str(text)),
                     _ => None,
@@ -177,6 +179,8 @@ impl Tally {
     }
 
     fn result(&mut self, result: &ToolResult) {
+        let unseen = result.meta.not_covered.iter();
+        self.not_covered.extend(unseen.filter(|words| !self.not_covered.contains(words)).cloned().collect::<Vec<_>>());
         let changes = std::mem::take(&mut self.changing);
         let mut told: Vec<&FileMeta> =
             result.meta.files.iter().filter(|file| file.action != FileAction::Read).collect();

@@ -140,7 +140,7 @@ pub enum Status {
 pub struct TurnSums {
     /// Its number, from 1.
     pub turn: u64,
-    /// Steps.
+    /// Steps: requests that were answered.
     pub steps: u64,
     /// HTTP tries.
     pub attempts: u64,
@@ -197,9 +197,6 @@ impl Timeline {
                 self.push(entry);
             }
             Event::StepStarted(_) => {
-                if let Some(turn) = self.turns.last_mut() {
-                    turn.steps += 1;
-                }
                 self.open.model = self.push(Entry::new(record, EntryKind::Model, "model"));
             }
             Event::RequestSent(_) => {
@@ -218,6 +215,9 @@ impl Timeline {
                 self.push(entry);
             }
             Event::AssistantMessage(message) => {
+                if let Some(turn) = self.turns.last_mut() {
+                    turn.steps += u64::from(!message.interrupted);
+                }
                 let called = message.content.iter().any(|block| matches!(block, Block::Call { .. }));
                 if let Some(entry) = self.open.model.take().and_then(|at| self.steps.get_mut(at)) {
                     entry.name.clone_from(&message.producer.model);

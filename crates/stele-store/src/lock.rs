@@ -116,19 +116,18 @@ fn is_file_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Whether a lock on this file system keeps a second taker out.
-pub(crate) fn locks_exclude(folder: &Path) -> bool {
+/// Whether a lock on this file system keeps a second taker out; an error where that could not be tried.
+pub(crate) fn locks_exclude(folder: &Path) -> io::Result<bool> {
     let path = folder.join(format!(".probe-{}", std::process::id()));
+    let (first, second) = (open(&path)?, open(&path)?);
     let excludes = (|| -> io::Result<bool> {
-        let first = open(&path)?;
-        let second = open(&path)?;
         first.try_lock().map_err(io::Error::from)?;
         let refused = matches!(second.try_lock(), Err(TryLockError::WouldBlock));
         first.unlock()?;
         Ok(refused && second.try_lock().is_ok())
     })();
-    let removed = std::fs::remove_file(&path).is_ok();
-    removed && excludes.unwrap_or(false)
+    std::fs::remove_file(&path)?;
+    Ok(excludes.unwrap_or(false))
 }
 
 #[cfg(test)]

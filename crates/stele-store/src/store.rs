@@ -62,8 +62,10 @@ impl Store {
 
     /// Whether this file system's locks keep a second writer out. Where they do not, nothing should be
     /// written.
-    #[must_use]
-    pub fn locks_work(&self) -> bool {
+    ///
+    /// # Errors
+    /// It could not be tried, since no lock file can be made there.
+    pub fn locks_work(&self) -> std::io::Result<bool> {
         locks_exclude(&self.locks())
     }
 

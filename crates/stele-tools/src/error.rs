@@ -82,7 +82,7 @@ pub(crate) enum Error {
         offset: u64,
     },
     /// The file is too large to be held in memory.
-    #[error("{path} has {size} bytes, more than the {limit} that can be changed here; use bash")]
+    #[error("{path} has {size} bytes, the most is {limit}; change it with a script")]
     TooLarge {
         /// The path as it was asked for.
         path: String,

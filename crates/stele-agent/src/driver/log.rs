@@ -66,7 +66,7 @@ impl Driver {
             title,
             model: self.state.model().map(|model| model.model.clone()),
             turns: counters.turns,
-            steps: counters.steps,
+            steps: counters.answered,
             updated: self.agent.now(),
             cost: self.state.cost(),
             cwd: self.state.session().map(|session| session.cwd.clone()).unwrap_or_default(),

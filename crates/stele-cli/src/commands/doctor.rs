@@ -178,13 +178,16 @@ fn logs(data: &Path, findings: &mut Vec<Finding>) {
         }
         Err(error) => add(findings, "logs", Health::Wrong, error.to_string()),
     }
-    if store.locks_work() {
-        add(findings, "locks", Health::Good, "keep a second writer out");
-    } else {
-        let says =
-            "log.no_locks: locks do not keep a second writer out on this file system; put STELE_HOME on a local disk";
-        add(findings, "locks", Health::Wrong, says);
-    }
+    let (health, says) = match store.locks_work() {
+        Ok(true) => (Health::Good, "keep a second writer out".to_owned()),
+        Ok(false) => (
+            Health::Wrong,
+            "log.no_locks: locks do not keep a second writer out on this file system; put STELE_HOME on a local disk"
+                .to_owned(),
+        ),
+        Err(error) => (Health::Note, format!("could not be tried: {error}")),
+    };
+    add(findings, "locks", health, says);
 }
 
 /// Whether a folder is there, or could be made, and written. Nothing is made.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stele_agent::{Agent, Approvals, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
-use stele_core::{By, CallStage, EndReason, Mode, Source, Tool};
+use stele_core::{By, CallStage, EndReason, Millis, Mode, Phase, Source, Tool};
 use stele_tools::Jobs;
 use tokio::sync::{mpsc, oneshot};
 
@@ -228,6 +228,12 @@ fn seed(conversation: &Conversation, agent: &Arc<Agent>, front: &mut Front) {
         text.seed(agent.store(), conversation.driver.session(), state, conversation.from);
     }
     let Some(step) = state.step() else { return };
+    if let (View::Text(text), Phase::Backoff { attempt, at }) = (&mut *view, &step.phase) {
+        let time = Millis(at.0.saturating_sub(setup::now().0));
+        if time.0 > 0 {
+            text.waits(time, *attempt);
+        }
+    }
     let waiting: Vec<_> =
         step.calls.iter().filter(|call| call.stage == CallStage::Asked).map(|call| call.call).collect();
     if person.is_present() {
@@ -357,6 +363,7 @@ impl Run {
             executions: self.tally.executions,
             attempts: self.tally.attempts,
             changed_files: self.tally.files.values().cloned().collect(),
+            not_covered: self.tally.not_covered.clone(),
             refused: self.tally.refused.clone(),
             skipped: plan.skipped,
             limit: end.as_ref().and_then(limit),
@@ -419,6 +426,7 @@ pub fn nothing_ran(error: &CommandError) -> RunResult {
         executions: 0,
         attempts: 0,
         changed_files: Vec::new(),
+        not_covered: Vec::new(),
         refused: Vec::new(),
         skipped: Vec::new(),
         limit: None,

@@ -169,7 +169,18 @@ pub fn timeline_text(store: &Store, id: &SessionId, json: bool, style: Style) ->
     for logged in records(store, id)? {
         folded.fold(&logged?.record);
     }
-    Ok(if json { json::line(&folded) } else { timeline::lines(&folded, style).join("\n") })
+    Ok(if json {
+        json::line(&OfSession { session: id, timeline: &folded })
+    } else {
+        timeline::lines(&folded, style).join("\n")
+    })
+}
+
+#[derive(Serialize)]
+struct OfSession<'a> {
+    session: &'a SessionId,
+    #[serde(flatten)]
+    timeline: &'a Timeline,
 }
 
 #[derive(Serialize)]

@@ -477,3 +477,31 @@ fn the_cache_and_prices_are_configured_with_clear_words() {
     let env = Inputs { env: env(&[("STELE_CACHE_TTL", "1h")]), ..user("") };
     assert_eq!(Config::load(&env).unwrap().cache_ttl, Some(CacheTtl::Hour));
 }
+
+/// The table of all keys, as it stands in docs/configuration.md.
+fn table_of_keys() -> String {
+    let mut table = String::from("| key | variable | |\n|---|---|---|\n");
+    for key in keys::all() {
+        let variable = keys::variable(&key).map(|name| format!("`{name}`")).unwrap_or_default();
+        let name = key.name.replace("*", "NAME");
+        table.push_str(&format!("| `{name}` | {variable} | {} |\n", key.about.replace('|', "\\|")));
+    }
+    table
+}
+
+#[test]
+fn the_page_has_every_key() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once("## Every key\n\n").unwrap();
+    let (_, after) = rest.split_once("\n## ").unwrap();
+    let expected = format!("{before}## Every key\n\n{}\n## {after}", table_of_keys());
+    if std::env::var_os("STELE_UPDATE_DOCS").is_some() {
+        std::fs::write(path, &expected).unwrap();
+        return;
+    }
+    assert!(
+        page == expected,
+        "docs/configuration.md is not up to date: run STELE_UPDATE_DOCS=1 cargo test the_page_has_every_key"
+    );
+}

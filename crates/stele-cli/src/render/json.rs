@@ -118,10 +118,14 @@ pub struct RunResult {
     pub session: Option<String>,
     /// The session's last record.
     pub head: Option<HeadJson>,
+    /// Requests that were answered, whatever number of attempts each needed.
     pub steps: u64,
     pub executions: u64,
     pub attempts: u64,
     pub changed_files: Vec<ChangedFile>,
+    /// What could have changed unseen, and files that changed and cannot be listed, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_covered: Vec<String>,
     /// Calls that were refused because nobody could be asked.
     pub refused: Vec<RefusedCall>,
     /// What was not loaded for lack of trust.

@@ -30,7 +30,7 @@ pub fn session(tally: &Tally, state: &State) -> Vec<String> {
         format!(
             "{} · {} · {}",
             plural(counters.turns, "turn"),
-            plural(counters.steps, "step"),
+            plural(counters.answered, "step"),
             plural(counters.executions, "execution")
         ),
         format!("{}{}", tokens(usage), from_cache(state.hit_rate())),

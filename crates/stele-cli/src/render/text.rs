@@ -56,6 +56,8 @@ pub struct TextView {
     account: Account,
     /// A failed request whose note waits for what follows: the end of the turn says it itself.
     failure: Option<String>,
+    /// Part of an answer had come when an attempt of this step failed: then it gets fewer.
+    broke_off: bool,
     began: Instant,
     quiet: Quiet,
     steps: u64,
@@ -91,6 +93,7 @@ impl TextView {
             keys: BTreeMap::new(),
             account: Account::default(),
             failure: None,
+            broke_off: false,
             began: Instant::now(),
             quiet: Quiet::default(),
             steps: 0,
@@ -249,6 +252,15 @@ impl TextView {
         }
     }
 
+    /// The next attempt is due after some time.
+    pub fn waits(&mut self, time: Millis, attempt: u32) {
+        let wait = elapsed(Duration::from_millis(time.0.max(0).unsigned_abs()));
+        let of = stele_core::limits::ATTEMPTS.default.max(u64::from(attempt));
+        let of = if self.broke_off { String::new() } else { format!(" of {of}") };
+        let line = self.screen.style.yellow(&format!("! trying again in {wait} (attempt {attempt}{of})"));
+        self.note(&line);
+    }
+
     /// A record was committed.
     pub fn record(&mut self, record: &Record) {
         let style = self.screen.style;
@@ -274,6 +286,7 @@ impl TextView {
             Event::TurnStarted(_) => self.began = Instant::now(),
             Event::StepStarted(_) => {
                 self.steps += 1;
+                self.broke_off = false;
                 "waiting for the model".clone_into(&mut self.doing);
             }
             Event::AssistantMessage(message) => {
@@ -294,6 +307,7 @@ impl TextView {
                 let message = one_line(failed.failure.message.as_str());
                 let message = message.strip_prefix(code).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
                 self.screen.end_line();
+                self.broke_off |= failed.failure.output;
                 let line = format!("! {code}: {}", shorten(message, 300));
                 self.failure = Some(style.yellow(&hanging(&line, self.screen.note_columns(), 2)));
             }
@@ -305,10 +319,7 @@ impl TextView {
                 self.note(&style.dim(&format!("· this endpoint does not take {names}; sent again without")));
             }
             Event::RequestRetried(retried) => {
-                let wait = Millis(retried.at.0 - record.ts.0).0.max(0).unsigned_abs();
-                let wait = elapsed(Duration::from_millis(wait));
-                let of = stele_core::limits::ATTEMPTS.default.max(u64::from(retried.attempt));
-                self.note(&style.yellow(&format!("! trying again in {wait} (attempt {} of {of})", retried.attempt)));
+                self.waits(Millis(retried.at.0 - record.ts.0), retried.attempt);
             }
             Event::PrefixBroken(broken) => self.note(&style.yellow(&format!(
                 "! the prompt's prefix changed at item {} ({}); this is a defect, please report it",

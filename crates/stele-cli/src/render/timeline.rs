@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use stele_core::Reuse;
 use stele_core::timeline::{Entry, EntryKind, Status, Timeline};
+use stele_core::{EndReason, Reuse};
 
 use super::inert::{one_line, shorten};
 use super::money::{cost, count, elapsed, from_cache, known, plural, tokens};
@@ -17,6 +17,9 @@ pub fn lines(timeline: &Timeline, style: Style) -> Vec<String> {
     if timeline.left_out > 0 {
         lines.push(style.dim(&format!("… {} more", count(timeline.left_out))));
     }
+    if let Some(stop) = timeline.stop.as_ref().filter(|stop| **stop != EndReason::Completed) {
+        lines.push(style.yellow(&ended(stop, timeline)));
+    }
     let sum = |get: fn(&stele_core::timeline::TurnSums) -> u64| timeline.turns.iter().map(get).sum::<u64>();
     lines.push(format!(
         "{} · {} · {} · {}",
@@ -28,6 +31,20 @@ pub fn lines(timeline: &Timeline, style: Style) -> Vec<String> {
     lines.push(format!("{}{} · {}", tokens(&timeline.usage), from_cache(timeline.hit_rate), cost(timeline.cost)));
     lines.extend(local_reuse(&timeline.local_reuse));
     lines
+}
+
+/// Why the last turn ended, where it did not complete.
+fn ended(stop: &EndReason, timeline: &Timeline) -> String {
+    match stop {
+        EndReason::Completed => "completed".to_owned(),
+        EndReason::Failed { code, .. } => format!("failed: {}", one_line(code)),
+        EndReason::Limit(reached) => {
+            format!("limit reached: {}", super::summary::reached(reached, timeline.cost, None))
+        }
+        EndReason::MaxOutput => "cut at the model's maximum of output tokens".to_owned(),
+        EndReason::Aborted { by } => format!("stopped by {}", one_line(&by.0)),
+        EndReason::Interrupted => "left open, and closed later".to_owned(),
+    }
 }
 
 fn line(entry: &Entry, style: Style) -> String {

@@ -49,6 +49,9 @@ fn a_failure_says_where_it_came_from_and_what_to_do() {
         let place = Place::new();
         let done = Done::of(place.with(&server, ["run", "--json", "hi"]));
         let message = done.result()["error"]["message"].as_str().unwrap().to_owned();
+        assert_eq!(done.result()["steps"], 0, "nothing was answered: {done:?}");
+        let listed = Done::of(place.stele(["sessions", "list", "--json"])).lines();
+        assert_eq!(listed[0]["steps"], 0, "{listed:?}");
         let address = server.base_url(Wire::AnthropicMessages);
         let host = address.strip_prefix("http://").unwrap();
         assert!(message.contains(&format!("({number}from {host})")) && message.contains(next), "{message}");

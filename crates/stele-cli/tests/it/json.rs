@@ -150,6 +150,17 @@ fn a_share_of_the_unknown_is_shown_nowhere() {
 }
 
 #[test]
+fn a_change_that_cannot_be_listed_is_told() {
+    let place = Place::new();
+    let command = Say::call("bash", &json!({"command": "touch n1 $(printf 'n\\377')"}));
+    let server = server(Script::new([command, Say::text("Done.")]));
+    let result = Done::of(place.with(&server, ["run", "--json", "--mode", "full", "do it"])).result();
+    let told = result["not_covered"].as_array().unwrap();
+    assert!(told.iter().any(|words| words.as_str().unwrap().contains("since its name is not UTF-8")), "{result}");
+    assert_eq!(result["changed_files"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn what_a_command_changed_is_listed_too() {
     let place = Place::new();
     place.write("old", "x\n");

@@ -150,6 +150,17 @@ fn the_cache_report_predicts_what_was_read() {
 }
 
 #[test]
+fn doctor_does_not_blame_locks_that_it_could_not_try() {
+    let place = Place::new();
+    assert_eq!(Done::of(place.stele(["demo", "--quiet"])).code, 0);
+    let locks = place.home().join("data/locks");
+    std::fs::remove_dir_all(&locks).unwrap();
+    std::fs::write(&locks, "").unwrap();
+    let doctor = Done::of(place.stele(["doctor"])).out;
+    assert!(doctor.contains("could not be tried") && !doctor.contains("log.no_locks"), "{doctor}");
+}
+
+#[test]
 fn config_says_who_set_what() {
     let place = Place::new();
     std::fs::create_dir_all(place.home()).unwrap();

@@ -70,3 +70,65 @@ fn no_module_of_the_integration_tests_is_forgotten() {
         }
     }
 }
+
+/// Literals of the sources that look like a code and are none.
+const NO_CODES: &[&str] = &["reasoning.encrypted_content", "system.posix_acl_access"];
+
+/// What code literals do not begin or end with: limits and events of a wire, names of files.
+const NO_FAMILIES: &[&str] = &["limits.", "response."];
+const NO_ENDINGS: &[&str] = &[".md", ".toml", ".sh", ".db", ".jsonl", ".json"];
+
+#[test]
+fn every_error_code_stands_in_a_page() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let pages: String =
+        files(&root.join("docs"), "md").iter().map(|page| std::fs::read_to_string(page).unwrap()).collect();
+    let keys = std::fs::read_to_string(root.join("docs/configuration.md")).unwrap();
+    // `"family.code"`, or a message that begins with it.
+    let literal = regex::Regex::new(r#""([a-z]+\.[a-z_]+)(?:: [^"]*)?""#).unwrap();
+    let mut missing = std::collections::BTreeSet::new();
+    let mut found = 0;
+    for entry in std::fs::read_dir(root.join("crates")).unwrap() {
+        let package = entry.unwrap().path();
+        if package.ends_with("stele-testkit") {
+            continue;
+        }
+        for file in files(&package.join("src"), "rs").iter().filter(|file| !file.ends_with("tests.rs")) {
+            let source = std::fs::read_to_string(file).unwrap();
+            let source = ["mod tests {", "pub mod tests {"]
+                .iter()
+                .find_map(|tests| source.split_once(&format!("#[cfg(test)]\n{tests}")))
+                .map_or(source.as_str(), |(source, _)| source);
+            for code in literal.captures_iter(source).map(|found| found[1].to_owned()) {
+                let is_key = keys.contains(&format!("`{code}`")) || keys.contains(&format!(".{code}`"));
+                if is_key
+                    || NO_CODES.contains(&code.as_str())
+                    || NO_FAMILIES.iter().any(|family| code.starts_with(family))
+                    || NO_ENDINGS.iter().any(|ending| code.ends_with(ending))
+                {
+                    continue;
+                }
+                found += 1;
+                if !pages.contains(&format!("`{code}`")) {
+                    missing.insert(code);
+                }
+            }
+        }
+    }
+    assert!(found > 100, "only {found} codes were found: is it still looked for in the right way?");
+    assert!(missing.is_empty(), "in no page of docs/: {missing:?}; docs/errors.md is the place for what has no other");
+}
+
+/// The files of a folder and of those in it that end so.
+fn files(folder: &Path, ending: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    for path in entries {
+        if path.is_dir() {
+            found.extend(files(&path, ending));
+        } else if path.extension().is_some_and(|extension| extension == ending) {
+            found.push(path);
+        }
+    }
+    found
+}

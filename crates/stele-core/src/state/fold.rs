@@ -220,6 +220,7 @@ impl State {
     }
 
     fn answer(&mut self, message: &crate::AssistantMessage) {
+        self.counters.answered += u64::from(!message.interrupted);
         let given_up = crate::owed::given_up(self, message);
         if let (Some(reason), Some(turn)) = (given_up, &mut self.turn) {
             turn.ending.get_or_insert(reason);

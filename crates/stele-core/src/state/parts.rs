@@ -230,6 +230,8 @@ pub struct Counters {
     pub turns: u64,
     /// Steps opened.
     pub steps: u64,
+    /// Of them those that were answered, which is what a step is to whoever counts them.
+    pub answered: u64,
     /// HTTP tries.
     pub attempts: u64,
     /// Calls made by the model.

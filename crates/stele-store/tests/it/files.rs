@@ -14,7 +14,11 @@ fn a_folder_is_made_and_only_its_owner_may_read_it() {
     assert!(Store::inspect(&root).unwrap().is_none());
     assert!(!root.exists());
     let store = Store::open(&root).unwrap();
-    assert!(store.locks_work());
+    assert!(store.locks_work().unwrap());
+    // What could not be tried says nothing about the file system.
+    std::fs::rename(root.join("locks"), root.join("away")).unwrap();
+    assert!(store.locks_work().is_err());
+    std::fs::rename(root.join("away"), root.join("locks")).unwrap();
     drop(store);
     #[cfg(unix)]
     {

@@ -32,6 +32,16 @@ fn a_name_that_ends_with_a_slash_is_no_file() {
 }
 
 #[test]
+fn a_file_that_is_too_large_is_refused_by_its_size() {
+    let session = Session::new();
+    let most = stele_edit::limits::MAX_FILE as u64;
+    fs::File::create(session.path().join("t.log")).unwrap().set_len(most + 1).unwrap();
+    let output = edit(&session, "t.log", "a", "b");
+    assert_eq!(code(&output), "edit.too_large");
+    assert!(output.content.contains(&format!("has {} bytes, the most is {most}", most + 1)), "{}", output.content);
+}
+
+#[test]
 fn links_and_modes_survive_an_edit() {
     let layout: Value = serde_json::from_str(include_str!("cases/links-modes.json")).unwrap();
     let session = Session::new();
