@@ -108,11 +108,7 @@ impl Place {
                     instead = true;
                 }
                 0 => return Err(self.missing(asked)),
-                _ => {
-                    let candidates: Vec<String> =
-                        alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy()))).collect();
-                    return Err(Error::AmbiguousName { path: asked.to_owned(), candidates: candidates.join(", ") });
-                }
+                _ => return Err(ambiguous(asked, &alike)),
             }
         }
         let shown = real.strip_prefix(&self.cwd).unwrap_or(&real).to_string_lossy().into_owned();
@@ -121,6 +117,27 @@ impl Place {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(asked)),
             Err(error) => Err(Error::io("open", asked)(error)),
         }
+    }
+
+    /// What exists and only looks like a part of a path that does not: with the path, there would be two that nobody can
+    /// tell apart.
+    pub(crate) fn twin(&self, asked: &str) -> Result<Option<PathBuf>> {
+        let mut real = PathBuf::new();
+        for component in self.join(asked).components() {
+            real.push(component);
+            if fs::symlink_metadata(&real).is_ok() {
+                continue;
+            }
+            let Component::Normal(name) = component else { return Ok(None) };
+            real.pop();
+            let mut alike = look_alikes(&real, &name.to_string_lossy());
+            return match alike.len() {
+                0 => Ok(None),
+                1 => Ok(Some(real.join(alike.remove(0)))),
+                _ => Err(ambiguous(asked, &alike)),
+            };
+        }
+        Ok(None)
     }
 
     /// The real path that a write through this name reaches, whether it exists or not: symbolic
@@ -191,7 +208,8 @@ fn deepest(path: &Path) -> io::Result<PathBuf> {
     loop {
         match fs::canonicalize(at) {
             Ok(real) => return Ok(rest.iter().rev().fold(real, |path, name| path.join(name))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // A file on the way may be about to go.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => return Err(error),
         }
         match (at.file_name(), at.parent()) {
@@ -214,6 +232,11 @@ fn siblings(folder: &Path) -> Vec<std::ffi::OsString> {
 
 fn look_alikes(folder: &Path, name: &str) -> Vec<std::ffi::OsString> {
     siblings(folder).into_iter().filter(|sibling| is_alike(name, &sibling.to_string_lossy())).collect()
+}
+
+fn ambiguous(asked: &str, alike: &[std::ffi::OsString]) -> Error {
+    let candidates: Vec<String> = alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy()))).collect();
+    Error::AmbiguousName { path: asked.to_owned(), candidates: candidates.join(", ") }
 }
 
 /// Shows a name so that look-alikes can be told apart.
