@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
+use stele_testkit::Terminal;
 
 use crate::support::Place;
 
@@ -208,9 +209,17 @@ fn a_link_is_followed_in_the_difference_too() {
 
 #[test]
 fn a_screen_is_not_acted_on() {
-    use stele_testkit::Terminal;
     let place = Place::new();
     place.write("f", "\x1b[31mred\u{202e}\na\n");
-    place.write("input", "s/a/b/");
-    let _ = Terminal::start;
+    let mut command = place.stele([]);
+    let binary = command.get_program().to_owned();
+    command = {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo s/a/b/ | \"$0\" edit f"]).arg(binary).current_dir(place.folder());
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell
+    };
+    let (status, seen) = Terminal::start(command).unwrap().end().unwrap();
+    assert!(status.success() && seen.contains("+b") && seen.contains(" red"), "{seen}");
+    assert!(!seen.contains("\x1b[31m") && !seen.contains('\u{202e}'), "{seen:?}");
 }
