@@ -174,11 +174,17 @@ impl View {
 
 /// Writes lines to standard output for commands that only list.
 pub fn print(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    write(text.as_bytes())?;
     if !text.ends_with('\n') && !text.is_empty() {
-        out.write_all(b"\n")?;
+        write(b"\n")?;
     }
+    Ok(())
+}
+
+/// Writes bytes to standard output as they are.
+pub fn write(bytes: &[u8]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
     out.flush()?;
     Ok(())
 }

@@ -66,7 +66,7 @@ pub mod names {
 }
 
 pub use dialect::Dialect;
-pub use diff::{Diff, unified_diff};
+pub use diff::{Diff, Version, git_diff, unified_diff};
 pub use edit::{Applied, Edit, Healed, OnAmbiguous, Options, Place, apply};
 pub use find::wrapping::GUTTER;
 pub use input::{edit_input, parse_structured, stale};

@@ -9,7 +9,7 @@ use crate::input::{exists, missing};
 use crate::path::inside;
 use crate::perform::{Request, perform};
 use crate::refuse::{Code, Refusal};
-use crate::spot::{ByPath, Folder, Placed, joined};
+use crate::spot::{ByPath, Folder, Placed, in_order, joined};
 use crate::text::refuse_nul;
 
 /// What becomes of one file.
@@ -73,12 +73,19 @@ pub fn paths(patch: &str) -> Result<Vec<String>, Refusal> {
     Ok(paths)
 }
 
+/// Names that other files of the patch come to, and leave.
+#[derive(Default)]
+struct Names {
+    made: BTreeSet<Vec<u8>>,
+    left: BTreeSet<Vec<u8>>,
+}
+
 /// What a patch does to one file, in all its sections.
 #[derive(Default)]
 pub(crate) struct Wanted {
     pub(crate) requests: Vec<Request>,
     changes: bool,
-    moved_to: Option<String>,
+    pub(crate) moved_to: Option<String>,
     pub(crate) mode: Option<u32>,
     created: Option<Vec<u8>>,
     deleted: Option<Option<Vec<Request>>>,
@@ -133,12 +140,15 @@ impl Options {
             }
             self.add(&mut order[at].1, section.action).map_err(|refusal| refusal.about(&path))?;
         }
-        let mut made = BTreeSet::new();
-        let mut plan = Vec::with_capacity(order.len());
-        for placed in joined(order, folder)? {
+        let placed = in_order(joined(order, folder)?, folder);
+        let mut names = Names::default();
+        let mut plan = Vec::with_capacity(placed.len());
+        for placed in placed {
             let path = placed.path.clone();
-            let change = self.change(parsed.dialect, placed, folder, &mut made);
+            let leaves = placed.leaves().cloned();
+            let change = self.change(parsed.dialect, placed, folder, &mut names);
             plan.push(change.map_err(|refusal| refusal.about(&path))?);
+            names.left.extend(leaves);
         }
         if let Some(first) = plan.first_mut() {
             first.notes.extend(parsed.notes);
@@ -175,13 +185,12 @@ impl Options {
         Ok(())
     }
 
-    /// `made` are the names that come to be.
     fn change(
         &self,
         dialect: Dialect,
         placed: Placed,
         folder: &mut dyn Folder,
-        made: &mut BTreeSet<Vec<u8>>,
+        names: &mut Names,
     ) -> Result<FileChange, Refusal> {
         let Placed { path, spot, wanted, also } = placed;
         let link = spot.link.filter(|_| wanted.takes_name(&path));
@@ -199,7 +208,7 @@ impl Options {
             healed: Vec::new(),
         };
         if let Some(content) = wanted.created {
-            if before.is_some() || !made.insert(spot.target) {
+            if before.is_some() || !names.made.insert(spot.target) {
                 return Err(exists());
             }
             refuse_nul(&content)?;
@@ -220,7 +229,8 @@ impl Options {
             let there = folder.spot(to);
             // What follows a link would put a link behind it.
             let taken = entry == Entry::Link && there.link.is_some();
-            if taken || folder.read(to).is_some() || !made.insert(there.target) {
+            let free = there.link.is_none() && names.left.contains(&there.name);
+            if taken || !free && folder.read(to).is_some() || !names.made.insert(there.target) {
                 return Err(exists().about(to));
             }
         }

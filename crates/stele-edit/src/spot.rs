@@ -93,9 +93,34 @@ pub(crate) fn joined(sections: Vec<(String, Wanted)>, folder: &mut dyn Folder) -
     Ok(all)
 }
 
+/// Brings what is moved to a name that another file leaves behind that file's own move; all else stays in order.
+pub(crate) fn in_order(placed: Vec<Placed>, folder: &mut dyn Folder) -> Vec<Placed> {
+    let leaving: BTreeMap<&Vec<u8>, usize> =
+        placed.iter().enumerate().filter_map(|(at, one)| Some((one.leaves()?, at))).collect();
+    let before: Vec<Option<usize>> =
+        placed.iter().map(|one| leaving.get(&folder.spot(one.wanted.moved_to.as_ref()?).name).copied()).collect();
+    let mut waiting: Vec<Option<Placed>> = placed.into_iter().map(Some).collect();
+    let mut ordered = Vec::with_capacity(waiting.len());
+    for at in 0..waiting.len() {
+        let mut chain = Vec::new();
+        let mut next = Some(at);
+        while let Some(one) = next.filter(|one| !chain.contains(one) && waiting[*one].is_some()) {
+            chain.push(one);
+            next = before[one];
+        }
+        ordered.extend(chain.into_iter().rev().filter_map(|one| waiting[one].take()));
+    }
+    ordered
+}
+
 impl Placed {
     fn stays(&self) -> bool {
         self.wanted.stays(&self.path)
+    }
+
+    /// The name that the file is moved away from.
+    pub(crate) fn leaves(&self) -> Option<&Vec<u8>> {
+        (self.wanted.moves(&self.path) && self.spot.link.is_none()).then_some(&self.spot.name)
     }
 
     fn join(&mut self, path: String, wanted: Wanted) -> Result<(), Refusal> {

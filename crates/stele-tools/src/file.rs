@@ -189,7 +189,8 @@ fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, was: Was, bytes: 
             return Ok(Swap::Done);
         }
     }
-    let new = names.tempfile_in(folder)?;
+    // The error would name the file that nobody asked for.
+    let new = names.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
     if let Some(lost) = fill(new.as_file(), old, bytes)? {
         return Ok(Swap::WouldLose(lost));
     }

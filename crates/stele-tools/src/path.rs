@@ -109,7 +109,7 @@ impl Place {
                 real = next;
                 continue;
             }
-            real.push(self.look_alike(&real, component, asked)?.ok_or_else(|| self.missing(asked))?);
+            real.push(look_alike(&real, component, asked)?.ok_or_else(|| self.missing(asked))?);
             instead = true;
         }
         let shown = real.strip_prefix(&self.cwd).unwrap_or(&real).to_string_lossy().into_owned();
@@ -133,7 +133,7 @@ impl Place {
                 real = next;
                 continue;
             }
-            match self.look_alike(&real, component, asked)? {
+            match look_alike(&real, component, asked)? {
                 Some(name) => real = deepest(&real.join(name)).map_err(Error::io("open", asked))?,
                 None => {
                     real = next;
@@ -147,18 +147,18 @@ impl Place {
         Ok(Found { instead: instead.then_some(shown), path })
     }
 
-    /// The one name in a folder that looks like one that does not exist.
-    fn look_alike(&self, folder: &Path, component: Component<'_>, asked: &str) -> Result<Option<OsString>> {
-        let Component::Normal(name) = component else { return Ok(None) };
-        let mut alike = look_alikes(folder, &name.to_string_lossy());
-        match alike.len() {
-            0 | 1 => Ok(alike.pop()),
-            _ => {
-                let candidates: Vec<String> =
-                    alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy()))).collect();
-                Err(Error::AmbiguousName { path: asked.to_owned(), candidates: candidates.join(", ") })
+    /// What exists and only looks like a part of a path that does not: with the path, there would be two that nobody can
+    /// tell apart.
+    pub(crate) fn twin(&self, asked: &str) -> Result<Option<PathBuf>> {
+        let mut real = PathBuf::new();
+        for component in self.join(asked).components() {
+            let next = real.join(component);
+            if fs::symlink_metadata(&next).is_err() {
+                return Ok(look_alike(&real, component, asked)?.map(|name| real.join(name)));
             }
+            real = next;
         }
+        Ok(None)
     }
 
     /// The real path that a write through this name reaches, whether it exists or not: symbolic
@@ -241,7 +241,8 @@ fn deepest(path: &Path) -> io::Result<PathBuf> {
     loop {
         match fs::canonicalize(at) {
             Ok(real) => return Ok(rest.iter().rev().fold(real, |path, name| path.join(name))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // A file on the way may be about to go.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             Err(error) => return Err(error),
         }
         match (at.file_name(), at.parent()) {
@@ -264,6 +265,18 @@ fn siblings(folder: &Path) -> Vec<OsString> {
 
 fn look_alikes(folder: &Path, name: &str) -> Vec<OsString> {
     siblings(folder).into_iter().filter(|sibling| is_alike(name, &sibling.to_string_lossy())).collect()
+}
+
+/// The one name in a folder that looks like a part of a path that does not exist there; several are an error.
+fn look_alike(folder: &Path, component: Component<'_>, asked: &str) -> Result<Option<OsString>> {
+    let Component::Normal(name) = component else { return Ok(None) };
+    let mut alike = look_alikes(folder, &name.to_string_lossy());
+    if alike.len() > 1 {
+        let candidates = alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy())));
+        let candidates = candidates.collect::<Vec<_>>().join(", ");
+        return Err(Error::AmbiguousName { path: asked.to_owned(), candidates });
+    }
+    Ok(alike.pop())
 }
 
 /// Shows a name so that look-alikes can be told apart.

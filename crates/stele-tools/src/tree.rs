@@ -1,7 +1,9 @@
 //! Patches over a folder on disk: which files the names in them lead to, and what becomes of each.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::ops::Bound;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -60,7 +62,30 @@ pub(crate) fn worked_out(place: &Place, reach: Reach, options: &Options, patch: 
         let hint = alike.map_or_else(String::new, |name| format!("; one that only looks like it is there: {name}"));
         Error::Refused { code: refusal.code, message: format!("{}{hint}", refusal.message) }
     })?;
+    refuse_twins(place, &plan)?;
     Ok(Planned { plan, place: place.clone(), reach })
+}
+
+/// Refuses to make a name beside one that looks the same, unless that one goes.
+fn refuse_twins(place: &Place, plan: &[FileChange]) -> Result<()> {
+    let goes = |change: &FileChange| match (&change.moved_from, &change.after) {
+        (Some(from), _) => place.name(from).ok(),
+        (None, None) => place.name(&change.path).ok(),
+        (None, Some(_)) => None,
+    };
+    let going: BTreeSet<PathBuf> = plan.iter().filter_map(goes).collect();
+    for change in plan.iter().filter(|change| change.before.is_none() || change.moved_from.is_some()) {
+        if let Some(twin) = place.twin(&change.path)?.filter(|twin| !going.contains(twin)) {
+            let shown = twin.strip_prefix(&place.cwd).unwrap_or(&twin).to_string_lossy();
+            let text = format!(
+                "{}: a name that looks the same is there already: {}; use that one, or take another name",
+                escape(&change.path),
+                escape(&shown)
+            );
+            return Err(Error::Refused { code: "edit.exists", message: text });
+        }
+    }
+    Ok(())
 }
 
 /// The file that a name looks like which a refusal says does not exist: names in a patch are taken exactly.
@@ -112,11 +137,30 @@ impl Planned {
                 changes.push(Change { shown, path, was: before, becomes: Becomes::Gone(None) });
             }
         }
+        in_order(&mut changes)?;
         for change in &changes {
             within(&self.place, self.reach, change.shown, &change.path)?;
             self.refuse_read_only(change)?;
         }
         Ok(changes)
+    }
+
+    /// The real path and the mode of what a change starts from; absent where it creates a file.
+    #[must_use]
+    pub fn origin(&self, change: &FileChange) -> Option<(PathBuf, u32)> {
+        change.before.as_ref()?;
+        let name = change.moved_from.as_deref().unwrap_or(&change.path);
+        let followed = change.entry == Entry::File && change.after.is_some() && change.moved_from.is_none();
+        let path = if followed { self.place.target(name) } else { self.place.name(name) }.ok()?;
+        let metadata = if change.entry == Entry::Link { fs::symlink_metadata(&path) } else { fs::metadata(&path) };
+        Some((path, metadata.ok()?.mode()))
+    }
+
+    /// The real path of what a change leads to; absent where it deletes.
+    #[must_use]
+    pub fn result(&self, change: &FileChange) -> Option<PathBuf> {
+        change.after.as_ref()?;
+        place_of(&self.place, change).ok()
     }
 
     /// Refuses to delete, move away or overwrite what nobody may write, as an edit does; its mode may be changed.
@@ -128,6 +172,28 @@ impl Planned {
         }
         file::refuse_read_only(&metadata, change.shown)
     }
+}
+
+/// Puts first what goes to make room for a folder, and leaves out what goes from a name that something else takes: it is
+/// replaced in one go.
+fn in_order(changes: &mut Vec<Change<'_>>) -> Result<()> {
+    let made = |change: &Change<'_>| matches!(change.becomes, Becomes::Content(_)).then(|| change.path.clone());
+    let made: BTreeSet<PathBuf> = changes.iter().filter_map(made).collect();
+    let goes = |change: &Change<'_>| matches!(change.becomes, Becomes::Gone(_));
+    for change in changes.iter().filter(|change| goes(change) && made.contains(&change.path)) {
+        if fs::metadata(&change.path).is_ok_and(|metadata| metadata.nlink() > 1) {
+            let text =
+                "it has other names (hard links), which would get what is moved here; move it in a patch of its own";
+            return Err(Error::Refused { code: "edit.exists", message: format!("{}: {text}", change.shown) });
+        }
+    }
+    changes.retain(|change| !goes(change) || !made.contains(&change.path));
+    let makes_room = |change: &Change<'_>| {
+        let beneath = made.range::<Path, _>((Bound::Excluded(change.path.as_path()), Bound::Unbounded)).next();
+        goes(change) && beneath.is_some_and(|path| path.starts_with(&change.path))
+    };
+    changes.sort_by_key(|change| !makes_room(change));
+    Ok(())
 }
 
 /// The real path of what a change is about, as it stands after it: a link that is followed, or not.
@@ -160,6 +226,11 @@ fn within(place: &Place, reach: Reach, shown: &str, path: &Path) -> Result<()> {
     Err(Error::Refused { code: "edit.outside", message: text })
 }
 
+/// Nothing is there, though something may come to be once the file goes.
+fn is_beneath_a_file(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+}
+
 /// A folder on disk, for the engine. What cannot be looked at is remembered.
 struct Tree<'a> {
     place: &'a Place,
@@ -173,7 +244,7 @@ impl Tree<'_> {
         within(self.place, self.reach, path, &target)?;
         match file::read(&target, path) {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if is_missing(&error) => Ok(None),
+            Err(error) if is_missing(&error) || is_beneath_a_file(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -196,11 +267,13 @@ impl Folder for Tree<'_> {
 }
 
 fn spot(place: &Place, path: &str) -> Result<Spot> {
+    let nothing =
+        |kind| matches!(kind, io::ErrorKind::InvalidInput | io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     let name = place.name(path)?;
     let link = match fs::read_link(&name) {
         Ok(to) => Some(to.into_os_string().into_vec()),
         // It is something else, or nothing.
-        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) => None,
+        Err(error) if nothing(error.kind()) => None,
         Err(error) => return Err(Error::io("read", path)(error)),
     };
     let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();

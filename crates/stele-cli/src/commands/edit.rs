@@ -1,17 +1,21 @@
 //! `stele edit` and `stele patch`: the edit engine alone, on real files.
 
 use std::fmt::Write as _;
-use std::io::{self, Read};
+use std::fs;
+use std::io::{self, IsTerminal, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use serde::Serialize;
 use stele_core::{Hash, ToolError, name_on_a_line};
 use stele_edit::limits::MAX_INPUT;
-use stele_edit::{Healed, Refusal, unified_diff};
+use stele_edit::{Diff, FileChange, Healed, Refusal, Version, git_diff};
 use stele_tools::InPlace;
 use stele_tools::change::{self, Becomes, Change, Wanted};
 use stele_tools::claim::{self, Claim, Was};
-use stele_tools::tree;
+use stele_tools::tree::{self, Planned};
 
 use crate::args::{EditArgs, EditOutput, Global, PatchArgs};
 use crate::error::{CommandError, Result};
@@ -45,12 +49,32 @@ struct FileReport {
     before: Option<Hash>,
     /// Hash of the content after; null when it was deleted.
     after: Option<Hash>,
+    /// The mode that it is given, as git writes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<String>,
+    /// As `git apply` takes it; bytes that are not UTF-8 are shown as U+FFFD.
     diff: String,
+    /// The same byte for byte, where that is not the text's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diff_base64: Option<String>,
     #[serde(skip)]
-    added: u32,
-    #[serde(skip)]
-    removed: u32,
+    exact: Diff,
 }
+
+/// A file in the folder that a diff is for.
+struct Stand {
+    path: String,
+    mode: u32,
+}
+
+impl Stand {
+    fn with<'a>(&'a self, bytes: Option<&'a [u8]>) -> Option<Version<'a>> {
+        bytes.map(|bytes| Version { path: &self.path, mode: self.mode, bytes })
+    }
+}
+
+/// The mode of a file that is new, as git writes it.
+const NEW: u32 = 0o100_644;
 
 /// Why nothing was changed.
 struct Refused {
@@ -137,14 +161,17 @@ fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing, claim: &
     if located.instead.is_some() {
         notes.push(format!("opened {named}, the only name that looks like the one asked for"));
     }
+    let mode = fs::metadata(&located.path).map_or(NEW, |metadata| metadata.mode());
+    let stand = Stand { path: in_folder(folder, &located.path, named), mode };
     if !writing.dry_run {
         let becomes = Becomes::Content(Wanted { bytes: &applied.bytes, mode: None, linked: None });
         let change = Change { shown: named, path: located.path, was: Was::of(before), becomes };
         notes.extend(change::apply(&[change], &writing.in_place, claim)?);
         notes.extend(claim.note().map(str::to_owned));
     }
-    let file = file_report(named, None, before, Some(&applied.bytes));
-    Ok(report(vec![(file, None)], &applied.healed, &notes, writing.dry_run))
+    let diff = git_diff(stand.with(before), stand.with(Some(&applied.bytes)));
+    let file = file_report(named, before, Some(&applied.bytes), diff);
+    Ok(report(vec![file], &applied.healed, &notes, writing.dry_run))
 }
 
 fn patch_many(folder: &Path, input: &str, writing: &Writing, claim: &mut Claim) -> Result<Report, Refused> {
@@ -153,6 +180,7 @@ fn patch_many(folder: &Path, input: &str, writing: &Writing, claim: &mut Claim) 
     let changes = planned.changes()?;
     let plan = &planned.plan;
     let mut notes: Vec<String> = plan.iter().flat_map(|change| change.notes.iter().cloned()).collect();
+    let files: Vec<FileReport> = plan.iter().map(|change| changed(folder, &planned, change)).collect();
     if !writing.dry_run {
         notes.extend(change::apply(&changes, &writing.in_place, claim)?);
         notes.extend(claim.note().map(str::to_owned));
@@ -160,38 +188,56 @@ fn patch_many(folder: &Path, input: &str, writing: &Writing, claim: &mut Claim) 
     let mut healed: Vec<Healed> = plan.iter().flat_map(|change| change.healed.iter().copied()).collect();
     healed.sort_unstable();
     healed.dedup();
-    let files = plan.iter().map(|change| {
-        let (from, path) = (change.moved_from.as_deref(), &change.path);
-        (file_report(path, from, change.before.as_deref(), change.after.as_deref()), change.mode)
-    });
-    Ok(report(files.collect(), &healed, &notes, writing.dry_run))
+    Ok(report(files, &healed, &notes, writing.dry_run))
 }
 
-fn file_report(path: &str, moved_from: Option<&str>, before: Option<&[u8]>, after: Option<&[u8]>) -> FileReport {
-    let diff = unified_diff(&name_on_a_line(path), before.unwrap_or_default(), after.unwrap_or_default());
+/// The name of a real path in the folder, for a diff that is applied there; as it was given where it is elsewhere.
+fn in_folder(folder: &Path, path: &Path, given: &str) -> String {
+    let root = fs::canonicalize(folder);
+    let inside = root.ok().and_then(|root| path.strip_prefix(root).ok()?.to_str().map(str::to_owned));
+    inside.unwrap_or_else(|| given.to_owned())
+}
+
+fn changed(folder: &Path, planned: &Planned, change: &FileChange) -> FileReport {
+    let given = change.moved_from.as_deref().unwrap_or(&change.path);
+    let old = planned.origin(change).map(|(path, mode)| Stand { path: in_folder(folder, &path, given), mode });
+    let mode = change.mode.or(old.as_ref().map(|old| old.mode)).unwrap_or(NEW);
+    let new = planned.result(change).map(|path| Stand { path: in_folder(folder, &path, &change.path), mode });
+    let (before, after) = (change.before.as_deref(), change.after.as_deref());
+    let diff = git_diff(old.as_ref().and_then(|old| old.with(before)), new.as_ref().and_then(|new| new.with(after)));
     FileReport {
-        path: path.to_owned(),
-        moved_from: moved_from.map(str::to_owned),
-        before: before.map(Hash::of),
-        after: after.map(Hash::of),
-        added: diff.added,
-        removed: diff.removed,
-        diff: diff.text,
+        moved_from: change.moved_from.clone(),
+        mode: change.mode.map(|mode| format!("{mode:o}")),
+        ..file_report(&change.path, before, after, diff)
     }
 }
 
-fn report(files: Vec<(FileReport, Option<u32>)>, healed: &[Healed], notes: &[String], dry_run: bool) -> Report {
+fn file_report(path: &str, before: Option<&[u8]>, after: Option<&[u8]>, diff: Diff) -> FileReport {
+    let lossy = diff.bytes() != diff.text.as_bytes();
+    FileReport {
+        path: path.to_owned(),
+        moved_from: None,
+        before: before.map(Hash::of),
+        after: after.map(Hash::of),
+        mode: None,
+        diff: diff.text.clone(),
+        diff_base64: lossy.then(|| BASE64.encode(diff.bytes())),
+        exact: diff,
+    }
+}
+
+fn report(files: Vec<FileReport>, healed: &[Healed], notes: &[String], dry_run: bool) -> Report {
     let mut message = String::new();
-    for (file, mode) in &files {
+    for file in &files {
         let what = match (&file.moved_from, file.before, file.after) {
             (Some(from), ..) => format!("moved {} to", name_on_a_line(from)),
             (None, None, _) => "created".to_owned(),
             (None, Some(_), None) => "deleted".to_owned(),
             (None, Some(_), Some(_)) => "edited".to_owned(),
         };
-        let _ = write!(message, "{what} {}: +{} -{}", name_on_a_line(&file.path), file.added, file.removed);
-        if let Some(mode) = mode {
-            let _ = write!(message, ", mode {:04o}", mode & 0o777);
+        let _ = write!(message, "{what} {}: +{} -{}", name_on_a_line(&file.path), file.exact.added, file.exact.removed);
+        if let Some(mode) = &file.mode {
+            let _ = write!(message, ", mode {mode}");
         }
         message.push('\n');
     }
@@ -202,7 +248,6 @@ fn report(files: Vec<(FileReport, Option<u32>)>, healed: &[Healed], notes: &[Str
     if dry_run {
         message.push_str("nothing was written: this is a dry run\n");
     }
-    let files = files.into_iter().map(|(file, _)| file).collect();
     Report { ok: true, code: None, healed, files, message: message.trim_end().to_owned() }
 }
 
@@ -218,8 +263,14 @@ fn finish(outcome: Result<Report, Refused>, wanted: &EditOutput, look: Look) -> 
     } else if let Some(code) = &report.code {
         crate::app::report(&CommandError::failed(code, report.message.clone()), look.stderr());
     } else {
-        let diffs: String = report.files.iter().map(|file| inert(&file.diff)).collect();
-        output::print(&diffs)?;
+        let screen = io::stdout().is_terminal();
+        for file in &report.files {
+            // Where it can be applied it has to be exact, and on a screen it must not act.
+            match screen {
+                true => output::print(&inert(&file.diff))?,
+                false => output::write(file.exact.bytes())?,
+            }
+        }
         let mut text = inert(&report.message);
         text.push('\n');
         // Standard error that cannot be written has nobody to be told.

@@ -3,6 +3,7 @@
 // Helpers beside the tests may unwrap as well.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod applied;
 mod bad_input;
 mod cache;
 mod cut;

@@ -6,6 +6,7 @@
 mod conflict;
 mod envelope;
 mod fence;
+mod hunk;
 mod json;
 mod left;
 mod loose;

@@ -64,7 +64,7 @@ pub(crate) fn closest(source: &Source<'_>, old: &str) -> Option<Closest> {
 fn weights(source: &Source<'_>, keys: &[Vec<u8>]) -> Vec<f64> {
     let lines: BTreeSet<&[u8]> = keys.iter().map(Vec::as_slice).filter(|line| !line.is_empty()).collect();
     let short = keys.iter().map(Vec::len).sum::<usize>() < SHORT;
-    let common: Box<dyn Fn(&[u8]) -> f64> = if short { shared_bytes(keys) } else { shared_runs(keys) };
+    let common = if short { shared_bytes(keys) } else { shared_runs(keys) };
     (0..source.lines.len())
         .map(|line| {
             let key = key(source.content(line), Level::Indentation);
@@ -77,9 +77,12 @@ fn weights(source: &Source<'_>, keys: &[Vec<u8>]) -> Vec<f64> {
         .collect()
 }
 
+/// How much a line has in common with a text, from 0 to 1.
+type Common = Box<dyn Fn(&[u8]) -> f64>;
+
 /// Twice the bytes that a line has in common with the line of the text that is most like it, whatever their order, over
 /// all bytes of the two: a short text has hardly any runs.
-fn shared_bytes(keys: &[Vec<u8>]) -> Box<dyn Fn(&[u8]) -> f64> {
+fn shared_bytes(keys: &[Vec<u8>]) -> Common {
     let counted = |line: &[u8]| {
         let mut counts = [0_i32; 256];
         line.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
@@ -106,7 +109,7 @@ fn line_bytes(line: &[u8]) -> impl Iterator<Item = usize> {
 }
 
 /// The share of a line's runs of four bytes that occur in the text.
-fn shared_runs(keys: &[Vec<u8>]) -> Box<dyn Fn(&[u8]) -> f64> {
+fn shared_runs(keys: &[Vec<u8>]) -> Common {
     let mut runs = vec![0_u64; 1024];
     let slot = |run: &[u8]| {
         let hash = run.iter().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));

@@ -73,7 +73,7 @@ fn aligned<'a>(text: &'a str, there: &'a str, start: usize, words: &mut Vec<Word
         let mut inside = word;
         while !inside.is_empty() && at < there.len() {
             let (one, other) = (cluster_len(inside), cluster_len(&there[at..]));
-            if folded(inside[..one].as_bytes()) != folded(there[at..at + other].as_bytes()) {
+            if folded(&inside.as_bytes()[..one]) != folded(&there.as_bytes()[at..at + other]) {
                 break;
             }
             (inside, at) = (&inside[one..], at + other);

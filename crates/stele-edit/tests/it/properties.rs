@@ -223,7 +223,8 @@ proptest! {
         for (number, (indent, marked, blank)) in added.iter().enumerate() {
             let mark = if *marked { "+" } else { "" };
             if *blank {
-                (new.push(String::new()), hunk.push(mark.to_owned()));
+                new.push(String::new());
+                hunk.push(mark.to_owned());
             }
             new.push(format!("{indent}new {number}"));
             hunk.push(format!("{mark}{indent}new {number}"));

@@ -224,3 +224,91 @@ fn a_link_that_was_moved_comes_back_when_a_later_file_fails() {
     assert_eq!(fs::read_link(session.path().join("lf")).unwrap().to_str(), Some("f"));
     assert!(!session.path().join("deep").exists());
 }
+
+#[test]
+fn a_folder_takes_the_place_of_a_file_in_any_order() {
+    for sections in
+        [["*** Delete File: x", "*** Add File: x/y\n+new"], ["*** Add File: x/y\n+new", "*** Delete File: x"]]
+    {
+        let session = session();
+        session.file("x", "old\n");
+        let patch = format!("*** Begin Patch\n{}\n*** End Patch\n", sections.join("\n"));
+        let output = session.call("patch", json!({"patch": patch}));
+        assert_eq!(output.error, None, "{}", output.content);
+        assert_eq!(session.content("x/y"), "new\n");
+        assert_eq!(output.changed.len(), 2);
+    }
+    let session = session();
+    session.file("x", "old\n");
+    let patch = "*** Begin Patch\n*** Add File: x/y\n+new\n*** End Patch\n";
+    assert_eq!(code(&session.call("patch", json!({"patch": patch}))), "file.io");
+    assert_eq!(session.content("x"), "old\n");
+}
+
+const CHAIN: &str = "diff --git a/x b/y\nrename from x\nrename to y\ndiff --git a/y b/z\nrename from y\nrename to z\n";
+
+#[test]
+fn files_move_up_in_a_row() {
+    let session = session();
+    session.file("x", "one\n");
+    session.file("y", "two\n");
+    let output = session.call("patch", json!({"patch": CHAIN}));
+    assert_eq!(output.error, None, "{}", output.content);
+    assert_eq!((session.content("y"), session.content("z")), ("one\n".to_owned(), "two\n".to_owned()));
+    assert!(!session.path().join("x").exists());
+    // Each name is in the log once, with what stood there before.
+    let mut changed: Vec<(String, bool, bool)> = output
+        .changed
+        .iter()
+        .map(|change| {
+            (change.path.rsplit('/').next().unwrap().to_owned(), change.before.is_some(), change.after.is_some())
+        })
+        .collect();
+    changed.sort();
+    let name = |name: &str, before, after| (name.to_owned(), before, after);
+    assert_eq!(changed, [name("x", true, false), name("y", true, true), name("z", false, true)]);
+}
+
+#[test]
+fn a_name_that_is_taken_is_not_moved_to() {
+    // Two that change places, and one whose other name would get what is moved over it.
+    let swap = CHAIN.replace("b/z", "b/x").replace("rename to z", "rename to x");
+    for (patch, linked) in [(swap.as_str(), false), (CHAIN, true)] {
+        let session = session();
+        session.file("x", "one\n");
+        session.file("y", "two\n");
+        if linked {
+            fs::hard_link(session.path().join("y"), session.path().join("other")).unwrap();
+        }
+        assert_eq!(code(&session.call("patch", json!({"patch": patch}))), "edit.exists", "{patch}");
+        assert_eq!((session.content("x"), session.content("y")), ("one\n".to_owned(), "two\n".to_owned()));
+    }
+}
+
+#[test]
+fn no_name_is_made_beside_one_that_looks_the_same() {
+    for (there, made) in
+        [("caf\u{e9}", "cafe\u{301}"), ("a\u{a0}b", "a b"), ("it\u{2019}s", "it's"), ("d\u{e9}/f", "de\u{301}/g")]
+    {
+        let session = session();
+        session.file("z", "z\n");
+        fs::create_dir_all(session.path().join(there).parent().unwrap()).unwrap();
+        session.file(there, "there\n");
+        for body in [format!("*** Add File: {made}\n+x\n"), format!("*** Update File: z\n*** Move to: {made}\n")] {
+            let output = session.call("patch", json!({"patch": format!("*** Begin Patch\n{body}*** End Patch\n")}));
+            assert_eq!(code(&output), "edit.exists", "{made}: {}", output.content);
+            assert!(output.content.contains("looks the same") && output.content.contains("\\u{"), "{}", output.content);
+        }
+        assert!(!session.path().join(made).exists() && session.content("z") == "z\n");
+    }
+    let session = session();
+    session.file("caf\u{e9}", "a\n");
+    // The other name goes, or there are two already.
+    let rename = "*** Begin Patch\n*** Update File: caf\u{e9}\n*** Move to: cafe\u{301}\n*** End Patch\n";
+    let output = session.call("patch", json!({"patch": rename}));
+    assert_eq!(output.error, None, "{}", output.content);
+    session.file("a\u{a0}b", "");
+    session.file("a\u{2009}b", "");
+    let add = "*** Begin Patch\n*** Add File: a b\n+x\n*** End Patch\n";
+    assert_eq!(code(&session.call("patch", json!({"patch": add}))), "file.ambiguous_name");
+}
