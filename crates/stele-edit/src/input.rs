@@ -91,7 +91,8 @@ impl Options {
         if original.is_none() && !all.iter().all(creates) {
             return Err(missing());
         }
-        let mut applied = perform(self, original.unwrap_or_default(), &all, dialect)?;
+        let mut applied =
+            perform(self, original.unwrap_or_default(), &all, dialect).map_err(|refusal| refusal.read_as(&notes))?;
         applied.notes.extend(notes);
         if let Some(name) = other_name {
             applied.notes.push(format!("the diff names {name}, but it fits this file and was applied to it"));

@@ -147,7 +147,7 @@ impl Options {
             let path = placed.path.clone();
             let leaves = placed.leaves().cloned();
             let change = self.change(parsed.dialect, placed, folder, &mut names);
-            plan.push(change.map_err(|refusal| refusal.about(&path))?);
+            plan.push(change.map_err(|refusal| refusal.about(&path).read_as(&parsed.notes))?);
             names.left.extend(leaves);
         }
         if let Some(first) = plan.first_mut() {

@@ -15,6 +15,14 @@ impl Refusal {
         Self { code: code.as_str(), message: message.into() }
     }
 
+    /// The same refusal; where nothing was found, with how the input was read, which may be why.
+    pub(crate) fn read_as(mut self, notes: &[String]) -> Self {
+        if self.code == Code::NotFound.as_str() {
+            notes.iter().for_each(|note| self.message.extend(["\n", note]));
+        }
+        self
+    }
+
     /// The same refusal, with what it is about in front.
     pub(crate) fn about(self, what: &str) -> Self {
         if what.is_empty() { self } else { Self { code: self.code, message: format!("{what}: {}", self.message) } }

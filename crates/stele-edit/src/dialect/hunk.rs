@@ -47,6 +47,8 @@ pub(super) struct Hunk<'a> {
     pub(super) lines: Vec<(Mark, &'a str)>,
     /// Lines with `\ No newline at end of file` after them.
     pub(super) open: Vec<usize>,
+    /// The first line of the input that has no mark and was taken as context.
+    pub(super) unmarked: Option<usize>,
 }
 
 impl<'a> Hunk<'a> {
@@ -153,9 +155,10 @@ pub(super) fn loose<'a>(lines: &[&'a str], start: usize, header: &Header) -> Res
     let apart = last.map_or(start, |last| last + 1);
     let end = (apart..limit).find(|at| blank(lines[*at])).unwrap_or(limit);
     let mut hunk = Hunk::default();
-    for line in &lines[start..end] {
+    for (at, line) in lines.iter().enumerate().take(end).skip(start) {
         if !hunk.push(line) {
             hunk.lines.push((Mark::Same, line));
+            hunk.unmarked.get_or_insert(at);
         }
     }
     while hunk.lines.len() > 1 && hunk.lines.last().is_some_and(|(mark, line)| *mark == Mark::Same && blank(line)) {

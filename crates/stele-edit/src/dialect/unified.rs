@@ -38,6 +38,7 @@ pub(super) fn parse(lines: &[&str]) -> Result<Read, Fault> {
     let mut sections = Vec::new();
     let mut left = Vec::new();
     let mut file: Option<File<'_>> = None;
+    let mut unmarked = None;
     let first = lines.iter().position(|line| line.starts_with("@@")).unwrap_or(lines.len());
     let mut at = 0;
     while at < lines.len() {
@@ -61,14 +62,19 @@ pub(super) fn parse(lines: &[&str]) -> Result<Read, Fault> {
             let Some(header) = Header::read(line) else {
                 return Err(Fault::broken(at, "a merge diff (`@@@`) cannot be applied"));
             };
-            at = hunk(lines, at, &header, file.get_or_insert_default())?;
+            let (next, lost) = hunk(lines, at, &header, file.get_or_insert_default())?;
+            (at, unmarked) = (next, unmarked.or(lost));
         } else {
             left.push(at);
             at += 1;
         }
     }
     sections.extend(finish(file, lines.len().saturating_sub(1))?);
-    let notes = left_out(lines, &left, first).into_iter().collect();
+    let taken = unmarked.map(|line| {
+        let text = visible(lines[line]);
+        format!("line {} of the input has no mark and was taken as context: {text}", line + 1)
+    });
+    let notes = taken.into_iter().chain(left_out(lines, &left, first)).collect();
     Ok(Read { sections, left, notes })
 }
 
@@ -231,8 +237,13 @@ fn created_content(lines: &[String], open: bool) -> Vec<u8> {
     created(lines, open.then_some(false))
 }
 
-/// Reads one hunk; returns the line after it.
-fn hunk<'a>(lines: &[&'a str], at: usize, header: &Header, file: &mut File<'a>) -> Result<usize, Fault> {
+/// Reads one hunk; returns the line after it, and the first of its lines that has no mark.
+fn hunk<'a>(
+    lines: &[&'a str],
+    at: usize,
+    header: &Header,
+    file: &mut File<'a>,
+) -> Result<(usize, Option<usize>), Fault> {
     let (hunk, next) = match counted(lines, at + 1, header) {
         Some(counted) => counted,
         None => loose(lines, at + 1, header)?,
@@ -285,7 +296,7 @@ fn hunk<'a>(lines: &[&'a str], at: usize, header: &Header, file: &mut File<'a>) 
         });
     }
     file.drift += added - removed;
-    Ok(next)
+    Ok((next, hunk.unmarked))
 }
 
 fn add_content(file: &mut File<'_>, lines: Vec<String>, open: bool, at: usize) -> Result<(), Fault> {
@@ -358,8 +369,9 @@ mod tests {
             let input = format!("{header}\n a\n\nb\n-c\n+d\n\nThis replaces c.\n");
             assert_eq!(texts(&input), one("a\n\nb\nc", "a\n\nb\nd", Some(1)));
             let read = parse(&input.lines().collect::<Vec<_>>()).unwrap();
-            assert_eq!(read.notes.len(), 1, "{:?}", read.notes);
-            assert!(read.notes[0].contains("line 8") && read.notes[0].contains("This replaces c."), "{:?}", read.notes);
+            let [taken, left] = read.notes.as_slice() else { panic!("{:?}", read.notes) };
+            assert!(taken.contains("line 4") && taken.ends_with("context: b"), "{taken}");
+            assert!(left.contains("line 8") && left.ends_with("This replaces c."), "{left}");
         }
     }
 

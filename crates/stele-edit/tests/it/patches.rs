@@ -90,6 +90,25 @@ fn what_is_there_and_what_is_not() {
 }
 
 #[test]
+fn a_name_that_is_left_can_be_moved_to() {
+    let there = [("x", "1\n"), ("y", "2\n"), ("z", "3\n")];
+    let moves = |pairs: &[(&str, &str)]| -> String {
+        pairs.iter().map(|(from, to)| format!("*** Update File: {from}\n*** Move to: {to}\n")).collect()
+    };
+    for pairs in [[("x", "y"), ("y", "z"), ("z", "w")], [("z", "w"), ("x", "y"), ("y", "z")]] {
+        let patch = envelope(&moves(&pairs));
+        assert_eq!(after(&there, &patch), expected(&[("w", "3\n"), ("y", "1\n"), ("z", "2\n")]));
+        // Whoever does one after the other loses nothing.
+        let order: Vec<String> = planned(&there, &patch).unwrap().into_iter().map(|change| change.path).collect();
+        assert_eq!(order, ["w", "z", "y"]);
+    }
+    for pairs in [vec![("x", "y"), ("y", "x")], vec![("x", "y"), ("z", "y"), ("y", "w")], vec![("x", "y"), ("y", "z")]]
+    {
+        assert_eq!(after(&there, &envelope(&moves(&pairs))), Err("edit.exists"), "{pairs:?}");
+    }
+}
+
+#[test]
 fn diffs_over_many_files() {
     let there = [("a.rs", "one\ntwo\n"), ("old.rs", "x\n"), ("gone.rs", "g\nh\n"), ("s.sh", "echo\n")];
     let patch = "diff --git a/a.rs b/a.rs\nindex 1..2 100644\n--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\ndiff --git a/old.rs b/new.rs\nsimilarity index 50%\nrename from old.rs\nrename to new.rs\n--- a/old.rs\n+++ b/new.rs\n@@ -1 +1 @@\n-x\n+y\ndiff --git a/gone.rs b/gone.rs\ndeleted file mode 100644\n--- a/gone.rs\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-g\n-h\ndiff --git a/n.rs b/n.rs\nnew file mode 100755\n--- /dev/null\n+++ b/n.rs\n@@ -0,0 +1 @@\n+n\ndiff --git a/s.sh b/s.sh\nold mode 100644\nnew mode 100755\n";

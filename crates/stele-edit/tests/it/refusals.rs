@@ -68,6 +68,18 @@ fn half_a_character_is_the_reason() {
 }
 
 #[test]
+fn a_line_that_lost_its_mark_is_named() {
+    let diff = "--- a/f\n+++ b/f\n@@ -1,5 +1,6 @@\n a\n+x = 1\ny = 2\n";
+    let refusal = edit_input(Some("f"), Some(b"a\nfoo\n"), diff).unwrap_err();
+    let named = "line 6 of the input has no mark and was taken as context: y = 2";
+    assert!(refusal.code == "edit.not_found" && refusal.message.contains(named), "{refusal}");
+    let refusal = plan(diff, &mut |_| Some(b"a\nfoo\n".to_vec())).unwrap_err();
+    assert!(refusal.message.contains(named), "{refusal}");
+    // Where it is context, that is said too.
+    assert_eq!(edit_input(Some("f"), Some(b"a\ny = 2\n"), diff).unwrap().notes, [named]);
+}
+
+#[test]
 fn lines_that_were_left_out_are_named() {
     let diff = "@@ -1 +1 @@\n-a\n+b\nThat is all.\n";
     let notes = edit_input(Some("f"), Some(b"a\n"), diff).unwrap().notes;
