@@ -110,7 +110,8 @@ impl Workspace {
             }
             let Component::Normal(name) = part else { return None };
             let wanted = name.to_string_lossy();
-            let siblings = std::fs::read_dir(&real).ok()?.take(SIBLINGS).flatten().map(|entry| entry.file_name());
+            let entries = std::fs::read_dir(&real).into_iter().flatten();
+            let siblings = entries.take(SIBLINGS).flatten().map(|entry| entry.file_name());
             let mut alike = siblings.filter(|sibling| is_alike(&wanted, &sibling.to_string_lossy()));
             match (alike.next(), alike.next()) {
                 (Some(one), None) => {

@@ -1,6 +1,6 @@
 //! Patches over a folder on disk: which files the names in them lead to, and what becomes of each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::ops::Bound;
@@ -187,7 +187,13 @@ fn in_order(changes: &mut Vec<Change<'_>>) -> Result<()> {
             return Err(Error::Refused { code: "edit.exists", message: format!("{}: {text}", change.shown) });
         }
     }
-    changes.retain(|change| !goes(change) || !made.contains(&change.path));
+    let replaced = changes.extract_if(.., |change| goes(change) && made.contains(&change.path));
+    let stood: BTreeMap<PathBuf, Was> = replaced.map(|change| (change.path, change.was)).collect();
+    for change in &mut *changes {
+        if let Some(was) = stood.get(&change.path) {
+            change.was = *was;
+        }
+    }
     let makes_room = |change: &Change<'_>| {
         let beneath = made.range::<Path, _>((Bound::Excluded(change.path.as_path()), Bound::Unbounded)).next();
         goes(change) && beneath.is_some_and(|path| path.starts_with(&change.path))

@@ -90,7 +90,7 @@ fn the_last_line_is_there_when_an_option_is_wrong() {
         (&["run", "--contineu", "x"], "unexpected argument '--contineu' found", "'--continue'"),
         (&["run", "--max-cost", "abc", "x"], "invalid value 'abc'", "stele run --help"),
         (&["run", "--timeout", "0s", "x"], "invalid value '0s'", "stele run --help"),
-        (&["sessions", "show"], "<ID>", "stele sessions --help"),
+        (&["sessions", "export"], "<ID>", "stele sessions --help"),
         (&["--color", "no"], "[possible values: auto, always, never]", "stele --help"),
     ] {
         let done = Done::of(place.stele(words.iter().copied()));

@@ -72,7 +72,7 @@ fn no_module_of_the_integration_tests_is_forgotten() {
 }
 
 /// Literals of the sources that look like a code and are none.
-const NO_CODES: &[&str] = &["reasoning.encrypted_content", "system.posix_acl_access"];
+const NO_CODES: &[&str] = &["config.worktree", "reasoning.encrypted_content", "system.posix_acl_access"];
 
 /// What code literals do not begin or end with: limits and events of a wire, names of files.
 const NO_FAMILIES: &[&str] = &["limits.", "response."];
