@@ -172,7 +172,8 @@ fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, was: Was, bytes: 
     let mode = before.map_or(0o666, |_| 0o600);
     let mut names = tempfile::Builder::new();
     names.prefix(".stele-").suffix(".tmp").permissions(fs::Permissions::from_mode(mode));
-    // While it is written and made durable it has no name, so that a crash leaves nothing in the folder.
+    // While it is written and made durable it has no name, so that a crash leaves nothing in the folder; only between the
+    // two calls that name it and put it in place could one leave it, whole, as `.stele-….tmp`.
     if let Some(new) = nameless(folder, mode) {
         if let Some(lost) = fill(&new, old, bytes)? {
             return Ok(Swap::WouldLose(lost));
