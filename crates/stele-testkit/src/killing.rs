@@ -1,6 +1,8 @@
 //! A process that is killed at every moment of what it does.
 
 use std::fmt;
+use std::fs;
+use std::path::Path;
 use std::process::Child;
 use std::thread;
 use std::time::Duration;
@@ -17,6 +19,20 @@ pub enum Left {
     Old,
     /// All as it was to become.
     New,
+}
+
+/// Removes the new files that kills between their naming and their renaming left in a folder.
+///
+/// # Panics
+/// One is not whole, or cannot be read or removed.
+pub fn take_named(folder: &Path, new: &[u8]) {
+    for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
+        if entry.file_name().to_string_lossy().starts_with(".stele-") {
+            let left = fs::read(entry.path()).expect("what a kill left can be read");
+            assert!(left == new, "{}: {} bytes that are not the new ones", entry.path().display(), left.len());
+            fs::remove_file(entry.path()).expect("what a kill left can be removed");
+        }
+    }
 }
 
 /// What kills left, with the time each of them came after the start.

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
-use stele_testkit::{Kills, Left};
+use stele_testkit::{Kills, Left, take_named};
 
 use crate::{PROGRAM, Session};
 
@@ -48,11 +48,7 @@ fn kill(session: &Session, calls: &[&str], input: Option<&Path>, contents: (Opti
         nobody_works_on(path.to_str().unwrap());
         let found = fs::read(&path).ok();
         let is = |content: Option<&str>| found.as_deref() == content.map(str::as_bytes);
-        // Between getting a name and taking the target's, the new file stands beside it: whole, and never half of it.
-        for left in names_there().iter().filter(|name| name.starts_with(".stele-")) {
-            assert!(is(old) && fs::read(session.path().join(left)).unwrap() == new.as_bytes(), "{left} after {wait:?}");
-            fs::remove_file(session.path().join(left)).unwrap();
-        }
+        take_named(&session.path(), new.as_bytes());
         let expected: Vec<&str> = names.iter().copied().filter(|name| *name != "file" || found.is_some()).collect();
         assert_eq!(names_there(), expected, "killed after {wait:?}");
         match (is(old), is(Some(new))) {
