@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
+
+use crate::compare;
 
 /// Lines of context around a change.
 const CONTEXT: usize = 3;
@@ -124,7 +126,7 @@ fn difference(header: String, before: &[u8], after: &[u8]) -> Diff {
     let new: Vec<&[u8]> = after.split_inclusive(|byte| *byte == b'\n').collect();
     let mut bytes = header.into_bytes();
     let (mut added, mut removed) = (0, 0);
-    for group in similar::group_diff_ops(capture_diff_slices(Algorithm::Myers, &old, &new), CONTEXT) {
+    for group in similar::group_diff_ops(compare::steps(&old, &new), CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let mut header = String::new();
         let _ = writeln!(

@@ -46,6 +46,7 @@
 //! `sed` command that was used as an expression. **Invariant:** work and memory are bounded by [`limits`], whatever the
 //! input.
 
+mod compare;
 mod dialect;
 mod diff;
 mod edit;

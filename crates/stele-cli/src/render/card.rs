@@ -81,9 +81,7 @@ pub fn question(
             let mut lines = vec![style.bold(&one_line(&title))];
             for file in files {
                 let old = file.old.unwrap_or_default();
-                let difference = similar::TextDiff::from_lines(&old, &file.new);
-                let text = difference.unified_diff().context_radius(2).to_string();
-                lines.extend(diff::lines(&text, style, QUESTION_LINES).into_iter().map(|line| format!("  {line}")));
+                lines.extend(compared(&difference(&old, &file.new), style));
             }
             lines
         }
@@ -100,17 +98,23 @@ pub fn question(
 /// The change as it would be made to the file as it is now.
 fn previewed(preview: &stele_tools::Preview, title: &str, style: Style) -> Vec<String> {
     let before = preview.before.as_deref();
-    let difference = similar::TextDiff::from_lines(before.unwrap_or_default(), &preview.after);
-    let replaced = difference.iter_all_changes().filter(|change| change.tag() == similar::ChangeTag::Delete).count();
+    let difference = difference(before.unwrap_or_default(), &preview.after);
     let what = match before {
         None => "a new file".to_owned(),
         Some(before) if before == preview.after => "changes nothing".to_owned(),
-        Some(_) => format!("replaces {}", plural(replaced as u64, "line")),
+        Some(_) => format!("replaces {}", plural(difference.removed.into(), "line")),
     };
     let mut lines = vec![format!("{} {}", style.bold(title), style.dim(&format!("({what})")))];
-    let text = difference.unified_diff().context_radius(2).to_string();
-    lines.extend(diff::lines(&text, style, QUESTION_LINES).into_iter().map(|line| format!("  {line}")));
+    lines.extend(compared(&difference, style));
     lines
+}
+
+fn difference(old: &str, new: &str) -> stele_edit::Diff {
+    stele_edit::unified_diff("", old.as_bytes(), new.as_bytes())
+}
+
+fn compared(difference: &stele_edit::Diff, style: Style) -> impl Iterator<Item = String> + use<> {
+    diff::lines(&difference.text, style, QUESTION_LINES).into_iter().map(|line| format!("  {line}"))
 }
 
 fn indented(first: &str, text: &str) -> Vec<String> {

@@ -1,10 +1,9 @@
 //! The last level, only on demand: first and last line as written, and a body that is nearly the same.
 
-use similar::{Algorithm, capture_diff_slices};
-
 use super::Level;
 use super::sequence::Keys;
 use super::view::key;
+use crate::compare::ratio;
 use crate::text::{Source, blank};
 
 /// How much of the body must be the same.
@@ -55,13 +54,4 @@ fn may_be_similar(left: &[u8], right: &[u8]) -> bool {
     right.iter().for_each(|byte| counts[usize::from(*byte)] -= 1);
     let apart: i64 = counts.iter().map(|count| count.abs()).sum();
     apart as f64 <= (1.0 - SIMILAR) * (left.len() + right.len()) as f64
-}
-
-/// Twice the common bytes over all bytes.
-pub(super) fn ratio(left: &[u8], right: &[u8]) -> f64 {
-    if left.is_empty() && right.is_empty() {
-        return 1.0;
-    }
-    let ops = capture_diff_slices(Algorithm::Myers, left, right);
-    f64::from(similar::diff_ratio(&ops, left.len(), right.len()))
 }

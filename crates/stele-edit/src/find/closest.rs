@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Level;
-use super::anchor::ratio;
 use super::view::key;
+use crate::compare::{self, ratio};
 use crate::text::{Source, blank, pieces};
 
 /// Lines of a region that are compared and shown.
@@ -148,7 +148,7 @@ pub(crate) fn against(source: &Source<'_>, old: &str, found: &Closest) -> String
         .map(|line| String::from_utf8_lossy(source.content(line)).into_owned())
         .collect();
     let mut shown = String::new();
-    for op in similar::capture_diff_slices(similar::Algorithm::Myers, &written, &there) {
+    for op in compare::steps(&written, &there) {
         let mut push = |mark: char, lines: &[String]| {
             for line in lines {
                 shown.push(mark);

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
 
 use super::view::{cluster_len, folded};
+use crate::compare;
 use crate::text::{blank, indentation};
 
 /// Words on both sides that are still compared; longer blocks are replaced by lines.
@@ -55,7 +56,7 @@ pub(super) fn changes(old: &[Found<'_>], new: impl FnOnce() -> String) -> Option
     }
     let written: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     let ends = words.last().map(|(_, range)| range.end)?;
-    let ops = capture_diff_slices(Algorithm::Myers, &written, &new);
+    let ops = compare::steps(&written, &new);
     let changed = ops.into_iter().filter(|op| !matches!(op, DiffOp::Equal { .. })).map(|op| {
         let gone = &words[op.old_range()];
         let at = words.get(op.old_range().start).map_or(ends, |(_, range)| range.start);

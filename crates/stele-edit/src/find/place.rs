@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use similar::{Algorithm, DiffOp, capture_diff_slices};
+use similar::DiffOp;
 
 use super::indent::{Shift, shifted, shifts};
 use super::own;
 use super::view::key;
 use super::{Hit, Level, Match, Unit, Way};
+use crate::compare;
 use crate::refuse::{Code, Refusal};
 use crate::text::{LineEnd, Source, blank, indentation, line_feeds, pieces};
 
@@ -142,7 +143,7 @@ pub(crate) fn changes(source: &Source<'_>, found: &Match, hit: &Hit) -> Result<V
     let mut old = pieces(&found.texts.old);
     let mut new = found.texts.new.as_deref().map(pieces).unwrap_or_default();
     let (layout, shifts, inner) = layout(source, found, hit, &mut old, &mut new);
-    let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
+    let ops = compare::steps(&old, &new);
     let mut added: Vec<usize> = ops.iter().flat_map(added_lines).collect();
     if inner {
         added.retain(|line| *line > 0);
