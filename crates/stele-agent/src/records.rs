@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use stele_core::{Record, Seq};
-use stele_store::{Ends, Records};
+use stele_store::Records;
 
 use crate::Result;
 
@@ -26,8 +26,6 @@ struct Stretch {
     reader: usize,
     /// With their positions; nothing where a record says nothing to this build.
     records: Vec<(Seq, Option<Record>)>,
-    /// What it hangs on in the chain, and what hangs on it.
-    ends: Option<Ends>,
 }
 
 /// The reader that folds as well.
@@ -51,16 +49,9 @@ pub(crate) fn each(records: &Records, last: Seq, show: &mut dyn FnMut(Seq, Optio
             scope.spawn(move || work.take_part(reader));
         }
         let mut shown = Ok(());
-        let mut before: Option<Ends> = None;
         for number in 0..work.stretches {
             match work.wait_for(number) {
-                Some(Ok(stretch)) if !follows(before, stretch.ends) => {
-                    let detail = format!("record {} does not follow the one before it", number * STRETCH);
-                    shown = Err(stele_store::Error::Corrupt { detail }.into());
-                    break;
-                }
                 Some(Ok(stretch)) => {
-                    before = stretch.ends;
                     show_all(&stretch);
                     work.give_back(stretch);
                 }
@@ -75,11 +66,6 @@ pub(crate) fn each(records: &Records, last: Seq, show: &mut dyn FnMut(Seq, Optio
         work.end();
         shown
     })
-}
-
-/// Whether a stretch hangs on the one before. Each thread checks the chain within its own.
-fn follows(before: Option<Ends>, ends: Option<Ends>) -> bool {
-    before.zip(ends).is_none_or(|(before, ends)| before.last == ends.before)
 }
 
 /// What is read by whom.
@@ -198,8 +184,8 @@ impl<'a> Work<'a> {
     fn read(&self, reader: usize, number: u64) -> Result<Stretch> {
         let first = number * STRETCH;
         let last = (first + STRETCH - 1).min(self.last.0);
-        let mut stretch = self.take_back(reader).unwrap_or(Stretch { reader, records: Vec::new(), ends: None });
-        stretch.ends = decode(&self.records.between(Seq(first), Seq(last)), &mut stretch.records)?;
+        let mut stretch = self.take_back(reader).unwrap_or(Stretch { reader, records: Vec::new() });
+        decode(&self.records.between(Seq(first), Seq(last)), &mut stretch.records)?;
         Ok(stretch)
     }
 
@@ -213,7 +199,7 @@ impl<'a> Work<'a> {
     }
 }
 
-fn decode(records: &Records, into: &mut Vec<(Seq, Option<Record>)>) -> Result<Option<Ends>> {
+fn decode(records: &Records, into: &mut Vec<(Seq, Option<Record>)>) -> Result<()> {
     records.each(&mut |seq, bytes, blobs| -> Result<()> {
         let mut failure = None;
         let decoded = Record::decode(seq, bytes, &mut |hash| match blobs.text(hash) {
@@ -270,14 +256,6 @@ mod tests {
             texts.push((seq.0, text.as_str().to_owned()));
         })?;
         Ok(texts)
-    }
-
-    #[test]
-    fn a_stretch_hangs_on_the_one_before() {
-        let hash = |text: &str| stele_core::Hash::of(text.as_bytes());
-        let ends = |before, last| Some(Ends { before: hash(before), last: hash(last) });
-        assert!(follows(None, ends("a", "b")) && follows(ends("a", "b"), ends("b", "c")));
-        assert!(!follows(ends("a", "b"), ends("a", "c")));
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use export::Exported;
 pub use import::{Imported, Outcome, SearchText};
 pub use lock::Holder;
 pub use log_file::Warning;
-pub use read::{Blobs, Ends, Records};
+pub use read::{Blobs, Records};
 pub use search::Hit;
 pub use session::{Filter, Head, SessionRow, Summary};
 pub use store::Store;

@@ -7,8 +7,7 @@ use rusqlite::{CachedStatement, Connection, Row, Rows};
 use stele_core::{Hash, Seq, Stored};
 
 use crate::database::Database;
-use crate::lineage::{Segment, genesis, row_id, seq_of};
-use crate::session::Head;
+use crate::lineage::{Segment, row_id, seq_of};
 use crate::{Error, Result};
 
 /// What takes the records that are shown: position, bytes, and a way to the blobs.
@@ -29,19 +28,6 @@ pub struct Records {
     segments: VecDeque<Segment>,
     page: VecDeque<RawRow>,
     broken: bool,
-    /// The hash before the first record of all.
-    origin: Option<Hash>,
-    /// The last record, as its session's row names it.
-    head: Head,
-}
-
-/// The ends of a stretch of the chain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
-    /// The hash before its first record.
-    pub before: Hash,
-    /// The hash of its last record.
-    pub last: Hash,
 }
 
 /// A row as it is, whatever it holds.
@@ -54,13 +40,12 @@ pub(crate) struct RawRow {
 }
 
 impl Records {
-    pub(crate) fn new(database: Arc<Database>, segments: Vec<Segment>, from: Seq, head: Head) -> Self {
-        let origin = segments.first().map(|segment| genesis(&segment.session));
+    pub(crate) fn new(database: Arc<Database>, segments: Vec<Segment>, from: Seq) -> Self {
         let mut segments: VecDeque<Segment> = segments.into_iter().filter(|segment| segment.last >= from).collect();
         if let Some(first) = segments.front_mut() {
             first.first = first.first.max(from);
         }
-        Self { database, segments, page: VecDeque::new(), broken: false, origin, head }
+        Self { database, segments, page: VecDeque::new(), broken: false }
     }
 
     /// The position of the last of them.
@@ -83,31 +68,26 @@ impl Records {
             segments: segments.collect(),
             page: VecDeque::new(),
             broken: false,
-            origin: self.origin,
-            head: self.head,
         }
     }
 
     /// Shows them one after the other, without a copy of each; `take` gets the position, the bytes as they were written,
-    /// and a way to the blobs. The chain is checked on the way, but for what the first of them follows: that is given back.
-    /// Between the first and the last of a session's records a transaction is open, so what is
+    /// and a way to the blobs. Between the first and the last of a session's records a transaction is open, so what is
     /// read like this should be a bounded number of them.
     ///
     /// # Errors
-    /// The first record that is missing, cannot be read or is not the one that was written, and what `take` refuses.
-    pub fn each<E: From<Error>>(&self, take: &mut Take<'_, E>) -> Result<Option<Ends>, E> {
-        let mut ends = None;
+    /// The first record that is missing or cannot be read, and what `take` refuses.
+    pub fn each<E: From<Error>>(&self, take: &mut Take<'_, E>) -> Result<(), E> {
         for segment in self.segments.iter().filter(|segment| segment.first <= segment.last) {
-            self.database.read(|connection| Ok(self.show(connection, segment, &mut ends, take)))??;
+            self.database.read(|connection| Ok(self.show(connection, segment, take)))??;
         }
-        Ok(ends)
+        Ok(())
     }
 
     fn show<E: From<Error>>(
         &self,
         connection: &Connection,
         segment: &Segment,
-        ends: &mut Option<Ends>,
         take: &mut Take<'_, E>,
     ) -> Result<(), E> {
         let unreadable = |error: rusqlite::Error| Error::reading(&self.database.path, &error);
@@ -120,18 +100,9 @@ impl Records {
             if seq != next {
                 break;
             }
-            let (Some(prev), Some(hash), Some(bytes)) = (hash(row, 1), hash(row, 2), blob(row, 3)) else {
+            let (Some(_), Some(_), Some(bytes)) = (hash(row, 1), hash(row, 2), blob(row, 3)) else {
                 return Err(not_as_written(seq).into());
             };
-            let follows = match ends {
-                Some(ends) => ends.last == prev,
-                None => seq != Seq(0) || self.origin == Some(prev),
-            };
-            let is_head = seq != self.head.seq || hash == self.head.hash;
-            if !follows || !is_head || Hash::of_record(&prev, bytes) != hash {
-                return Err(not_as_written(seq).into());
-            }
-            *ends = Some(Ends { before: ends.map_or(prev, |ends| ends.before), last: hash });
             take(seq, bytes, &blobs)?;
             next = seq.next();
         }

@@ -146,11 +146,11 @@ impl Store {
     /// `log.not_found`, `log.corrupt` when a fork's parent is gone. The records themselves come, and
     /// fail, one by one.
     pub fn read(&self, id: &SessionId, from: Seq) -> Result<Records> {
-        let (segments, head) = self.database.read(|connection| {
-            let row = session::find_visible(connection, self.path(), id)?;
-            Ok((lineage(connection, self.path(), id)?, row.public.head))
+        let segments = self.database.read(|connection| {
+            session::find_visible(connection, self.path(), id)?;
+            lineage(connection, self.path(), id)
         })?;
-        Ok(Records::new(Arc::clone(&self.database), segments, from, head))
+        Ok(Records::new(Arc::clone(&self.database), segments, from))
     }
 
     /// The text of a blob; `None` when nothing has this name.

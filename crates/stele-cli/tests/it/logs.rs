@@ -338,24 +338,6 @@ fn a_database_that_lost_its_end_is_refused_with_a_code_and_judged_as_far_as_it_g
 }
 
 #[test]
-fn a_session_with_a_changed_record_is_not_gone_on_with() {
-    let (place, path) = settled();
-    let mut bytes = std::fs::read(&path).unwrap();
-    // Still JSON, and another prompt than the one that was answered; the file may hold it more than once.
-    let prompt = br#""text":"what do the notes"#;
-    let found = |at: &usize| bytes[*at..].starts_with(prompt);
-    let places: Vec<usize> = (0..bytes.len()).filter(found).collect();
-    assert!(!places.is_empty());
-    places.into_iter().for_each(|at| bytes[at + 10] = b'e');
-    std::fs::write(&path, bytes).unwrap();
-    let server = server(Script::new([Say::text("Never.")]));
-    let run = Done::of(place.with(&server, ["run", "--continue", "again"]));
-    assert!(run.code == 2 && run.err.contains("log.corrupt") && run.err.contains("stele verify --all"), "{run:?}");
-    assert!(server.requests().is_empty());
-    assert_eq!(Done::of(place.stele(["verify", "--all"])).code, 1);
-}
-
-#[test]
 fn files_of_long_results_go_with_their_session() {
     let place = Place::new();
     let long = Say::call("bash", &json!({"command": "head -c 100000 /dev/zero | tr '\\0' x"}));
