@@ -20,8 +20,6 @@ use crate::names;
 use crate::overwrite::InPlace;
 use crate::path::Place;
 
-/// Largest file, in bytes, that is held in memory so that its change can be taken back.
-const HELD: u64 = 256 * 1024 * 1024;
 /// The bits of a mode that say what a file is (`inode(7)`).
 pub(crate) const KIND: u32 = 0o170_000;
 /// What they are for a symbolic link.
@@ -109,7 +107,8 @@ pub fn described_at(path: &Path) -> Result<Option<FileVersion>, ToolError> {
 
 fn look(path: &Path, asked: &str) -> Result<Option<Version>> {
     let Some(metadata) = metadata_of(path, asked)? else { return Ok(None) };
-    let bytes = if metadata.is_symlink() { target_of(path, asked)? } else { file::read_up_to(HELD, path, asked)? };
+    let bytes =
+        if metadata.is_symlink() { target_of(path, asked)? } else { file::read_up_to(file::HELD, path, asked)? };
     Ok(Some(Version { bytes, mode: metadata.mode() }))
 }
 

@@ -16,6 +16,8 @@ use crate::overwrite::{InPlace, overwrite};
 
 /// Largest file, in bytes, that is changed: what the edit engine takes.
 pub(crate) const LARGEST: u64 = stele_edit::limits::MAX_FILE as u64;
+/// Largest file, in bytes, that is replaced whole: it is held in memory so that its change can be taken back.
+pub(crate) const HELD: u64 = 256 * 1024 * 1024;
 /// Largest content, in bytes before and after, that a diff is made of.
 const DIFFED: usize = 4 * 1024 * 1024;
 
@@ -83,9 +85,9 @@ pub(crate) fn read_up_to(limit: u64, path: &Path, asked: &str) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// The same, or nothing where there is no such file.
+/// Reads a whole file that is about to be replaced; nothing where there is no such file.
 pub(crate) fn read_if_there(path: &Path, asked: &str) -> Result<Option<Vec<u8>>> {
-    match read(path, asked) {
+    match read_up_to(HELD, path, asked) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -35,7 +35,7 @@ const HEAD: usize = 16;
 /// Entries of a folder that are listed.
 const ENTRIES: usize = 500;
 /// Larger files, in bytes, are shown but not hashed: nothing here can change them.
-const HASHED: u64 = file::LARGEST;
+const HASHED: u64 = file::HELD;
 /// Files of one call.
 const PATHS: usize = 20;
 /// Characters of base64 that the images of one result may have.

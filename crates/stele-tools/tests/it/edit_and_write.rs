@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stele_core::{FileAction, Hash};
+use stele_core::{FileAction, Hash, ToolOutput};
 
 use crate::{Session, code};
 
@@ -230,15 +230,24 @@ fn a_large_file_is_written_whole_without_a_diff() {
 }
 
 #[test]
-fn a_file_beyond_the_one_limit_is_refused_by_its_size() {
+fn a_file_beyond_the_limit_is_refused_by_its_size() {
     let session = Session::new();
     let path = session.file("big", "first\n");
     // Sparse: to read it would cost nothing but time.
-    fs::File::options().write(true).open(&path).unwrap().set_len(64 * 1024 * 1024 + 1).unwrap();
-    for output in [edit(&session, "big", "first", "x"), session.call("write", json!({"path": "big", "content": "x"}))] {
-        assert_eq!(code(&output), "edit.too_large");
-        assert!(output.content.contains("has 67108865 bytes, the most is 67108864"), "{}", output.content);
-    }
+    let grow = |size: u64| fs::File::options().write(true).open(&path).unwrap().set_len(size).unwrap();
+    let edited = |session: &Session| edit(session, "big", "first", "x");
+    let written = |session: &Session| session.call("write", json!({"path": "big", "content": "x"}));
+    let refused = |output: &ToolOutput, most: u64| {
+        assert_eq!(code(output), "edit.too_large");
+        let said = format!("has {} bytes, the most is {most}", most + 1);
+        assert!(output.content.contains(&said), "{}", output.content);
+    };
+    grow(64 * 1024 * 1024 + 1);
+    refused(&edited(&session), 64 * 1024 * 1024);
+    // What is replaced whole may be larger.
+    assert_eq!(code(&written(&session)), "write.unread");
+    grow(256 * 1024 * 1024 + 1);
+    refused(&written(&session), 256 * 1024 * 1024);
 }
 
 /// An access control list in the form of the kernel: user 12345 may read beside the owner (`acl(5)`).
