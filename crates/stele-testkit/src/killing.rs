@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::Child;
 use std::thread;
@@ -23,16 +24,20 @@ pub enum Left {
 
 /// Removes the new files that kills between their naming and their renaming left in a folder.
 ///
+/// # Errors
+/// One cannot be read or removed.
+///
 /// # Panics
-/// One is not whole, or cannot be read or removed.
-pub fn take_named(folder: &Path, new: &[u8]) {
-    for entry in fs::read_dir(folder).expect("the folder is there").flatten() {
-        if entry.file_name().to_string_lossy().starts_with(".stele-") {
-            let left = fs::read(entry.path()).expect("what a kill left can be read");
-            assert!(left == new, "{}: {} bytes that are not the new ones", entry.path().display(), left.len());
-            fs::remove_file(entry.path()).expect("what a kill left can be removed");
+/// One is not whole.
+pub fn take_named(folder: &Path, new: &[u8]) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".stele-")) {
+            assert!(fs::read(&path)? == new, "{} is not the new file", path.display());
+            fs::remove_file(&path)?;
         }
     }
+    Ok(())
 }
 
 /// What kills left, with the time each of them came after the start.
