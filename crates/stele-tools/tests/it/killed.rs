@@ -1,6 +1,6 @@
 //! An agent that is killed while it writes: the file is the old one or the new one.
 //!
-//! `STELE_KILLED_BYTES` sets the size of the file: up to 60 MB.
+//! `STELE_KILLED_BYTES` sets the size of the file: up to 200 MB, and 60 MB where it is edited.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,7 @@ const LINE: &str = "0123456789abcdef\n";
 /// Bytes of the file.
 fn size() -> usize {
     let set = std::env::var("STELE_KILLED_BYTES").ok().and_then(|size| size.parse().ok());
-    set.unwrap_or(4_000_000).min(60_000_000)
+    set.unwrap_or(4_000_000).min(200_000_000)
 }
 
 /// Kills the calls while they make `old` the content of `file`, which they reach by some name, to `new`; in the end the
@@ -115,7 +115,7 @@ fn write_arguments(path: &str, contents: &[&str]) -> tempfile::NamedTempFile {
 
 #[test]
 fn a_kill_in_an_edit_leaves_the_old_file_or_the_new_one() {
-    let (old, new) = contents(size());
+    let (old, new) = contents(size().min(60_000_000));
     let edit = |name| json!({"path": name, "edits": [{"old": "first", "new": "second"}]}).to_string();
     let session = Session::new();
     behind_a_link(&session);
