@@ -66,6 +66,11 @@ pub enum Change {
         /// What they were called.
         blocks: Vec<String>,
     },
+    /// Blocks stand at other places.
+    Moved {
+        /// What they are called.
+        blocks: Vec<String>,
+    },
     /// Blocks stand before what was sent last time.
     Inserted {
         /// What they are called.
@@ -83,6 +88,11 @@ pub enum Change {
     ResultChanged,
     /// Nothing of the earlier history is left, as after a compaction.
     HistoryReplaced,
+    /// The cache mark that was there is gone, and no other one stands where what is cached would be found.
+    Unmarked {
+        /// The segment that carried it.
+        segment: String,
+    },
     /// Text became other text.
     Text,
 }
@@ -109,6 +119,7 @@ impl fmt::Display for Change {
             Self::Path => f.write_str("a path changed"),
             Self::RandomId => f.write_str("an id or another random value changed"),
             Self::Dropped { blocks } => write!(f, "what was sent before is gone: {}", blocks.join(", ")),
+            Self::Moved { blocks } => write!(f, "what was sent before stands at another place: {}", blocks.join(", ")),
             Self::Inserted { blocks } => write!(f, "something was put in before it: {}", blocks.join(", ")),
             Self::Reserialised => f.write_str("the same value was written in other bytes"),
             Self::Shape => f.write_str("the same text was written in another shape (a string, a list of parts)"),
@@ -116,6 +127,9 @@ impl fmt::Display for Change {
             Self::ResultTruncated => f.write_str("a tool's result was shortened after it had been sent"),
             Self::ResultChanged => f.write_str("a tool's result was changed after it had been sent"),
             Self::HistoryReplaced => f.write_str("the whole history was replaced"),
+            Self::Unmarked { segment } => {
+                write!(f, "the cache mark at {segment} is gone, and no other stands where its entry would be found")
+            }
             Self::Text => f.write_str("the text changed"),
         }
     }

@@ -1,13 +1,13 @@
 //! Where a request leaves the one before, and by what kind of change.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 use stele_core::{Hash, Wire, Zone};
 
 use crate::change::Change;
 use crate::emulate::common_prefix;
-use crate::lineage::block_hash;
+use crate::lineage::{block_hash, opening};
 use crate::prompt::Segment;
 use crate::record::Recorded;
 use crate::unit::{Unit, units};
@@ -53,6 +53,29 @@ impl Departure {
         let Some(index) = from else { return Self::whole(after, parameter, change) };
         let (segment, zone) = about(after.segments.get(index)?);
         Some(Self { segment, zone, index, change: Some(change) })
+    }
+
+    /// Where `before` had its last mark, which `after` extends without one that finds it.
+    pub(crate) fn unmarked(before: &Recorded, after: &Recorded) -> Option<Self> {
+        let index = before.segments.iter().rposition(|segment| segment.mark.is_some())?;
+        let (segment, zone) = about(after.segments.get(index)?);
+        Some(Self { change: Some(Change::Unmarked { segment: segment.clone() }), segment, zone, index })
+    }
+
+    /// Segments before the conversation, other than this one, that both requests have and that differ.
+    pub(crate) fn also(&self, before: &Recorded, after: &Recorded) -> Vec<String> {
+        let header = |request: &'_ Recorded| -> HashMap<String, Hash> {
+            let header = request.segments.iter().filter(|segment| matches!(segment.zone, Zone::Tools | Zone::System));
+            header.map(|segment| (segment.label.clone(), segment.hash)).collect()
+        };
+        if before.wire != after.wire {
+            // Everything is written in another way.
+            return Vec::new();
+        }
+        let was = header(before);
+        let differs = |segment: &&Segment| was.get(&segment.label).is_some_and(|hash| *hash != segment.hash);
+        let labels = after.segments.iter().filter(differs).map(|segment| segment.label.clone());
+        labels.filter(|label| *label != self.segment).collect()
     }
 
     /// A change that leaves nothing of the earlier request any use.
@@ -188,10 +211,14 @@ fn of_blocks(before: &Recorded, after: &Recorded, index: usize, old: &Segment, n
     let dropped = dropped.or(new_ends.then_some(of_old - equal));
     let inserted = inserted.or(old_ends.then_some(of_new - equal));
     if let Some(gone) = dropped.filter(|gone| inserted.is_none_or(|put| *gone <= put)) {
-        return is_gone(&rest_before[..gone]);
+        let gone = &rest_before[..gone];
+        return if are_within(gone, rest_after) { moved(gone) } else { is_gone(gone) };
     }
     if let Some(put) = inserted {
         let put = &rest_after[..put];
+        if are_within(put, rest_before) {
+            return moved(put);
+        }
         let change = Named::new(Change::Inserted { blocks: labels(put) });
         return put.iter().take(1).fold(change, Named::about);
     }
@@ -199,6 +226,16 @@ fn of_blocks(before: &Recorded, after: &Recorded, index: usize, old: &Segment, n
         ([old, ..], [new, ..]) => of_units(old, new),
         _ => Named::new(Change::Text),
     }
+}
+
+fn are_within(units: &[Unit<'_>], others: &[Unit<'_>]) -> bool {
+    let there: HashSet<Hash> = others.iter().map(|unit| unit.hash).collect();
+    units.iter().all(|unit| there.contains(&unit.hash))
+}
+
+/// Units that both requests have, at other places.
+fn moved(units: &[Unit<'_>]) -> Named {
+    units.iter().take(1).fold(Named::new(Change::Moved { blocks: labels(units) }), Named::about)
 }
 
 /// Units that the later request does not have any more.
@@ -235,13 +272,13 @@ fn labels(units: &[Unit<'_>]) -> Vec<String> {
     units.iter().map(Unit::label).collect()
 }
 
-/// Whether a history was replaced from its first segment on: it is shorter now, and most of what stood there is gone.
+/// Whether a history was replaced from its opening on: it is shorter now, and most of what stood there is gone.
 fn is_replaced(before: &Recorded, after: &Recorded, index: usize) -> bool {
     fn history(request: &Recorded) -> impl Iterator<Item = &Segment> {
         request.segments.iter().filter(|segment| segment.zone == Zone::History)
     }
     let first = before.segments.iter().position(|segment| segment.zone == Zone::History);
-    if first != Some(index) {
+    if first.is_none_or(|first| !(first..=first + opening(before)).contains(&index)) {
         return false;
     }
     let bytes = |request| history(request).map(|segment| segment.bytes.len()).sum::<usize>();

@@ -34,6 +34,9 @@ pub struct Explanation {
     pub parting: Option<Parting>,
     /// What kind of change parts them, or makes the cache miss although the prompt is whole.
     pub change: Option<Change>,
+    /// Other segments before the conversation that differ too: mending the first one alone would not do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     /// What the endpoint itself said about a miss, where it was asked to.
     pub miss_reason: Option<String>,
     /// Tokens that should have been read.
@@ -93,6 +96,10 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
         Departure::at(earlier, request, reference.segments)
     });
     let wanted = left || judged.verdict.is_miss() || reference.is_some_and(|reference| !reference.same_conversation);
+    let also = match (earlier, &departure) {
+        (Some(earlier), Some(departure)) if wanted => departure.also(earlier, request),
+        _ => Vec::new(),
+    };
     let parting = reference
         .zip(earlier)
         .zip(departure.as_ref())
@@ -111,6 +118,7 @@ pub fn explain(requests: &[Recorded], id: u64, judging: &Judging<'_>) -> Option<
         shared_bytes: reference.map_or(0, |reference| reference.bytes),
         parting,
         change,
+        also,
         miss_reason: request.miss_reason.clone(),
         predicted: judged.predicted,
         bound: judged.bound,

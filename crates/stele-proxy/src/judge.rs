@@ -8,7 +8,7 @@ use crate::emulate::{Asked, Cache, Read, invalidating};
 use crate::lineage::{Kind, Lineage, Place, Reference};
 use crate::prompt::{Context, Segment};
 use crate::record::{Cut, Recorded, scale};
-use crate::step::Steps;
+use crate::step::Shown;
 use stele_provider::{CacheRules, Mechanism, WriteBucket, cache_rules, cache_rules_named};
 
 /// What judgements need to be told.
@@ -158,7 +158,7 @@ pub(crate) struct Judged {
     pub(crate) bound: Option<Bound>,
     /// Where it leaves the request that it extends.
     pub(crate) leaves: Option<Departure>,
-    /// Tokens that an unbroken prefix would have read and this request did not.
+    /// Tokens of this request that were not read, as far as an unbroken prefix would have read as many.
     pub(crate) lost: u64,
     /// Of `lost`, what may be no loss: nothing tells in which steps this endpoint counts.
     pub(crate) lost_at_most: u64,
@@ -176,11 +176,11 @@ pub(crate) fn in_order(requests: &[Recorded]) -> Vec<&Recorded> {
 /// Judges requests that are in order.
 pub(crate) fn judge(requests: &[&Recorded], judging: &Judging<'_>) -> Vec<Judged> {
     let lineage = Lineage::trace(requests);
-    let steps = Steps::seen(requests);
+    let shown = Shown::by(requests);
     let mut cache = Cache::default();
     let mut judged = Vec::with_capacity(requests.len());
     for (index, (request, place)) in requests.iter().zip(lineage.places).enumerate() {
-        let rules = steps.complete(judging.rules(request), request);
+        let rules = shown.complete(judging.rules(request), request);
         let asked = Asked { index, request, chain: &lineage.chains[index], rules: &rules, all: requests };
         let read = cache.ask(&asked);
         // What is read cannot be more than there is, however another request's tokens were counted.
@@ -216,6 +216,9 @@ fn one(
     let verdict = match (predicted, reported) {
         _ if let Some(cut) = &request.cut => Verdict::Cut(cut.clone()),
         _ if let Some(broken) = broken => Verdict::Broken { segment: broken.segment.clone() },
+        (Some(predicted), Some(_)) if bound == Some(Bound::NotMarked) && !near(unbroken, predicted) => {
+            Verdict::NotMarked
+        }
         (_, Some(reported)) if reported > 0 && near(predicted.unwrap_or(0), reported) => Verdict::Hit,
         _ if earlier.is_none() && whole => Verdict::First,
         (_, None) => Verdict::NotReported,
@@ -226,11 +229,18 @@ fn one(
         (Some(_), Some(_)) => Verdict::Partial,
     };
     // What a request outside a broken prefix lost is told against the prediction.
+    let unread = request.input().map_or(u64::MAX, |input| input.saturating_sub(reported.unwrap_or(read.tokens)));
     let lost = match verdict {
-        Verdict::Broken { .. } | Verdict::Cut(_) => missing,
+        Verdict::Broken { .. } | Verdict::Cut(_) | Verdict::NotMarked => missing.min(unread),
         Verdict::Partial | Verdict::Unexplained => read.tokens.saturating_sub(reported.unwrap_or(0)),
         _ => 0,
     };
+    let unmarked = || {
+        let (reference, earlier) = earlier?;
+        let extends = reference.same_conversation && !reference.broken;
+        extends.then(|| Departure::unmarked(earlier, request)).flatten()
+    };
+    let leaves = if verdict == Verdict::NotMarked { leaves.or_else(unmarked) } else { leaves };
     let lost_at_most = if rules.granularity.is_none() { lost } else { 0 };
     let price = (judging.price)(request);
     let cost = price.zip(request.usage).and_then(|(price, usage)| price.of(&usage));

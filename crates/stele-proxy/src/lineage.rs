@@ -142,13 +142,16 @@ impl Tracer<'_> {
         };
         let first = request.segments.iter().position(|segment| segment.zone == Zone::History);
         let header = first.unwrap_or(request.segments.len());
-        // By its beginning: it goes into the history of one of the conversation's requests.
+        let opening = header + opening(request);
+        // By its beginning: it shares an answer with one of the conversation's requests, or extends one as a whole. What
+        // stands before the first answer proves nothing, since agents begin each session with the same block.
         let by_prefix = candidates()
             .map(|(at, conversation, _)| {
                 let longest = conversation.members.iter().rev().take(COMPARED).map(|member| {
-                    let shared = self.plain[index].shared(&self.plain[*member]);
-                    let needed = if self.requests[*member].model == request.model { 1 } else { 2 };
-                    (shared >= header + needed).then_some(shared)
+                    let (shared, earlier) = (self.plain[index].shared(&self.plain[*member]), self.requests[*member]);
+                    let needed = if earlier.model == request.model { 1 } else { 2 };
+                    let continues = shared > opening || shared == earlier.segments.len();
+                    (shared >= header + needed && continues).then_some(shared)
                 });
                 (longest.flatten().max(), at)
             })
@@ -159,26 +162,24 @@ impl Tracer<'_> {
         }
         // By what its history holds, when something before it has changed.
         let own: HashSet<Hash> = history(request).map(block_hash).collect();
-        let by_content = candidates().find(|(_, _, last)| {
-            let earlier = self.requests[*last];
-            let before: Vec<Hash> = history(earlier).map(block_hash).collect();
+        let by_content = candidates().filter_map(|(at, _, last)| {
+            let earlier = self.requests[last];
+            let before: Vec<Hash> = telling(earlier).map(block_hash).collect();
             let kept = before.iter().filter(|hash| own.contains(*hash)).count();
             let needed = if earlier.model == request.model { 1 } else { 2 };
-            kept >= needed && kept * 2 >= before.len().min(own.len())
+            (kept >= needed && kept * 2 >= before.len().min(own.len())).then_some((kept, at))
         });
-        if let Some((at, ..)) = by_content {
+        if let Some((_, at)) = by_content.max() {
             return Some(at);
         }
-        // By the likeness of its first message, once there is an answer after it.
+        // By the likeness of its opening, once there is an answer after it.
         candidates()
             .find(|(_, _, last)| {
                 let earlier = self.requests[*last];
                 let (before, after) = (history(earlier).count(), history(request).count());
-                let alike = match (history(earlier).next(), history(request).next()) {
-                    (Some(one), Some(other)) => is_alike(one.block(), other.block()),
-                    _ => false,
-                };
-                earlier.model == request.model && before < after && before <= 2 && alike
+                let alike = |(one, other): (&Segment, &Segment)| is_alike(one.block(), other.block());
+                let all_alike = before > 0 && history(earlier).zip(history(request)).all(alike);
+                earlier.model == request.model && before < after && before <= 2 && all_alike
             })
             .map(|(at, ..)| at)
     }
@@ -264,6 +265,18 @@ fn client<'a>(request: &&'a Recorded) -> (&'a str, &'a str, Option<&'a str>) {
 
 fn history(request: &Recorded) -> impl Iterator<Item = &Segment> {
     request.segments.iter().filter(|segment| segment.zone == Zone::History)
+}
+
+/// How many segments of the history stand before the first answer.
+pub(crate) fn opening(request: &Recorded) -> usize {
+    history(request).take_while(|segment| matches!(segment.speaker(), Some("user" | "system" | "developer"))).count()
+}
+
+/// What of a history tells one conversation from another: all but its opening, or the last block of that where there is
+/// no answer yet, which is the prompt.
+fn telling(request: &Recorded) -> impl Iterator<Item = &Segment> {
+    let (opening, all) = (opening(request), history(request).count());
+    history(request).skip(if opening < all { opening } else { all.saturating_sub(1) })
 }
 
 /// The hash of a block without the role, which moves to the next block when the first one goes.

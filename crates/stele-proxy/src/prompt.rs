@@ -50,6 +50,12 @@ impl Segment {
         Self { zone, label: label.into(), hash: Hash::of(&bytes), bytes, mark }
     }
 
+    /// Whose message it is, or what kind of item: what its label has in brackets.
+    pub(crate) fn speaker(&self) -> Option<&str> {
+        let (_, rest) = self.label.split_once('(')?;
+        Some(rest.split_once(')')?.0)
+    }
+
     /// The bytes without the role of the message that begins here.
     #[must_use]
     pub fn block(&self) -> &[u8] {

@@ -1,4 +1,4 @@
-//! In which steps an endpoint counts what is read from its cache, as far as its figures show.
+//! What an endpoint's own figures show of its cache: in which steps it counts what is read, and how little it caches.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,28 +14,33 @@ const ONE_SHOWS: u64 = 128;
 /// An endpoint with a model.
 type Place<'a> = (&'static str, &'a str, &'a str);
 
-/// The largest step that explains every figure of an endpoint. Servers keep prompts in blocks of a power of two, so one
-/// figure that is no multiple of it rules a step out.
+/// What the figures of each endpoint show.
 #[derive(Debug, Default)]
-pub(crate) struct Steps<'a> {
-    seen: HashMap<Place<'a>, u64>,
+pub(crate) struct Shown<'a> {
+    figures: HashMap<Place<'a>, BTreeSet<u64>>,
 }
 
-impl<'a> Steps<'a> {
+impl<'a> Shown<'a> {
     /// What the reads of some requests show.
-    pub(crate) fn seen(requests: &[&'a Recorded]) -> Self {
+    pub(crate) fn by(requests: &[&'a Recorded]) -> Self {
         let mut figures: HashMap<Place<'a>, BTreeSet<u64>> = HashMap::new();
         for request in requests {
             let read = request.usage.and_then(|usage| usage.cache_read).filter(|read| *read > 0);
             figures.entry(place(request)).or_default().extend(read);
         }
-        Self { seen: figures.into_iter().filter_map(|(place, figures)| Some((place, step(&figures)?))).collect() }
+        Self { figures }
     }
 
-    /// The rules of a request's endpoint, with the step that was seen where no page gives one.
+    /// The rules of a request's endpoint, with the step that was seen where no page gives one, and a minimum that is no
+    /// greater than what it read.
     pub(crate) fn complete(&self, rules: CacheRules, request: &Recorded) -> CacheRules {
-        let seen = || self.seen.get(&place(request)).copied();
-        CacheRules { granularity: rules.granularity.or_else(seen), ..rules }
+        let Some(figures) = self.figures.get(&place(request)) else { return rules };
+        let least = figures.first().copied().unwrap_or(rules.minimum);
+        CacheRules {
+            granularity: rules.granularity.or_else(|| step(figures)),
+            minimum: rules.minimum.min(least),
+            ..rules
+        }
     }
 }
 
@@ -43,6 +48,8 @@ fn place(request: &Recorded) -> Place<'_> {
     (request.wire.name(), &request.base_url, &request.model)
 }
 
+/// The largest step that explains every figure. Servers keep prompts in blocks of a power of two, so one figure that is no
+/// multiple of it rules a step out.
 fn step(figures: &BTreeSet<u64>) -> Option<u64> {
     let shared = figures.iter().map(|figure| 1 << figure.trailing_zeros()).min()?;
     Some(u64::min(shared, if figures.len() > 1 { MANY_SHOW } else { ONE_SHOWS }))

@@ -393,6 +393,10 @@ pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
     if let Some(change) = &found.change {
         lines.push(format!("{}{}", label("change"), one_line(&change.to_string())));
     }
+    if !found.also.is_empty() {
+        let also = format!("{} differ too: it takes both to be mended", one_line(&found.also.join(", ")));
+        lines.push(format!("{}{}", label("also"), shorten(&also, WIDTH - 12)));
+    }
     if let Some(reason) = &found.miss_reason {
         lines.push(format!("{}{}", label("endpoint"), shorten(&one_line(reason), WIDTH - 12)));
     }

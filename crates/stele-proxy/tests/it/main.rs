@@ -3,6 +3,7 @@
 
 mod breaks;
 mod forward;
+mod losses;
 mod odd;
 mod recorded;
 mod secure;
