@@ -182,7 +182,12 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     [one, other].into_iter().flatten().reduce(u64::saturating_add)
 }
 
+/// What of a usage can be true. No prompt has zero tokens: gateways that count nothing fill in zeros.
 pub(super) fn known(usage: Usage) -> Option<Usage> {
+    let usage = match usage.input() {
+        Some(0) => Usage { output: usage.output.filter(|tokens| *tokens > 0), ..Usage::default() },
+        _ => usage,
+    };
     (!usage.is_unknown()).then_some(usage)
 }
 
@@ -234,6 +239,18 @@ mod tests {
     fn more_cached_than_there_is_tells_nothing_of_the_input() {
         let told = r#"{"prompt_tokens":5,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":9}}"#;
         assert_eq!(chat(Some(told), None), Some(Usage { output: Some(3), ..Usage::default() }));
+    }
+
+    #[test]
+    fn an_input_of_zero_tokens_is_not_known() {
+        assert_eq!(chat(Some(r#"{"prompt_tokens":0,"completion_tokens":0}"#), None), None);
+        let told = chat(Some(r#"{"prompt_tokens":0,"completion_tokens":3}"#), None);
+        assert_eq!(told, Some(Usage { output: Some(3), ..Usage::default() }));
+        assert_eq!(responses(r#"{"input_tokens":0,"output_tokens":0,"total_tokens":0}"#), None);
+        assert_eq!(known(anthropic(r#"{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}"#)), None);
+        // An answer may be empty, and all of a prompt may have been read.
+        let told = known(anthropic(r#"{"input_tokens":0,"cache_read_input_tokens":9,"output_tokens":0}"#)).unwrap();
+        assert_eq!((told.fresh, told.cache_read, told.output), (Some(0), Some(9), Some(0)));
     }
 
     #[test]
