@@ -223,6 +223,7 @@ impl Editor {
         }
     }
 
+    /// Before something that was typed, the line is shown as it stood.
     fn typed(&mut self, fed: &mut Vec<Fed>, typed: Typed) {
         self.show(fed);
         fed.push(Fed::Typed(typed));

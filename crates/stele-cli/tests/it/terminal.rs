@@ -379,7 +379,7 @@ fn the_progress_line_fits_the_terminal() {
 
 #[test]
 fn an_error_has_its_code_once_however_narrow_the_terminal_is() {
-    for columns in [8, 16, 80] {
+    for columns in [8, 12, 80] {
         let place = Place::new();
         let (code, seen) = Terminal::of_columns(columns, place.stele(["sessions", "show", "x"])).end();
         let times = |text: &str| seen.matches(text).count();
