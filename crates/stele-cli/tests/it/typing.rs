@@ -374,6 +374,9 @@ fn jobs_are_listed_looked_at_and_stopped_and_their_ends_are_told() {
     terminal.type_line("/jobs");
     terminal.wait_for("j1: running, ");
     terminal.wait_for("j2: running, ");
+    terminal.type_line("/cost");
+    let cost = terminal.line_with("so far here: 2 steps");
+    assert!(cost.contains(" from cache"), "{cost}");
     server.release();
     terminal.wait_for("Started.");
     terminal.wait_for("> ");
