@@ -100,8 +100,7 @@ fn misused(error: &clap::Error) -> CommandError {
     let is_command = Cli::command().find_subcommand(&first).is_some();
     match loose_word(error) {
         // Commands other than `run` take no prompt.
-        Some(_) if !is_command && nearest_command(&first).is_some() => {
-            let name = nearest_command(&first).unwrap_or_default();
+        Some(_) if !is_command && let Some(name) = nearest_command(&first) => {
             CommandError::usage("usage.command", format!("there is no command {first}; did you mean `stele {name}`?"))
                 .hint("a prompt of several words stands in quotes: stele run \"fix the failing test\"")
         }
@@ -140,11 +139,10 @@ pub fn report(error: &CommandError, style: crate::render::style::Style) {
     use std::io::Write;
 
     use crate::render::inert::inert;
-    use crate::render::wrap::hanging;
+    use crate::render::wrap::behind;
 
-    // Code and label are coloured after the lines are broken, which goes by what is seen.
-    let lines = hanging(&format!("error: {}: {}", error.code, inert(&error.message)), output::columns(), 2);
-    let rest = lines.strip_prefix(&format!("error: {}:", error.code)).unwrap_or(&lines);
+    let label = format!("error: {}:", error.code);
+    let rest = behind(label.len(), &format!(" {}", inert(&error.message)), output::columns(), 2);
     let mut text = format!("{} {}:{rest}\n", style.red("error:"), style.bold(&error.code));
     for hint in &error.hints {
         text.push_str(&format!("  {} {}\n", style.cyan("try:"), inert(hint)));

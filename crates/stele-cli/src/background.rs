@@ -9,6 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::render::WIDTH;
 use crate::render::inert::{inert, one_line, shorten};
+use crate::render::money::plural;
 
 /// Lines of a job's output that are shown.
 const TAIL: usize = 20;
@@ -28,12 +29,10 @@ impl Background {
 
     /// Waits for the next end that no call waited for, and says it in one line.
     pub async fn ended(&mut self) -> String {
-        loop {
-            match self.ends.recv().await {
-                Ok(line) => return format!("· {}", shorten(&one_line(&line), WIDTH - 2)),
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return std::future::pending().await,
-            }
+        match self.ends.recv().await {
+            Ok(line) => format!("· {}", shorten(&one_line(&line), WIDTH - 2)),
+            Err(RecvError::Lagged(missed)) => format!("· {} ended: see /jobs", plural(missed, "more job")),
+            Err(RecvError::Closed) => std::future::pending().await,
         }
     }
 
@@ -71,5 +70,22 @@ impl Background {
             lines
         });
         lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn ends_that_came_too_fast_are_counted() {
+        let (sender, ends) = tokio::sync::broadcast::channel(1);
+        let session = SessionId::new("0198f000-0000-7000-8000-000000000000").unwrap();
+        let mut background = Background { jobs: Arc::default(), session, ends };
+        for end in ["j1: exit 0", "j2: exit 0", "j3: exit 0"] {
+            sender.send(end.to_owned()).unwrap();
+        }
+        assert_eq!(background.ended().await, "· 2 more jobs ended: see /jobs");
+        assert_eq!(background.ended().await, "· j3: exit 0");
     }
 }

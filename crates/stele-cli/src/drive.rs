@@ -15,8 +15,8 @@ use crate::feed::{Feed, Seen};
 use crate::output::View;
 use crate::person::{Line, Pending, Person, PersonEvent, Takes, Typing};
 use crate::render::inert::{one_line, shorten};
+use crate::render::spent;
 use crate::render::text::TextView;
-use crate::render::{money, timeline};
 use crate::signals::Signals;
 use crate::tally::Tally;
 
@@ -104,7 +104,10 @@ impl Front {
             let line = match self.line().await {
                 Heard::Line(line) => line,
                 Heard::Gone => return Confirmed::No,
-                Heard::Signal => return Confirmed::Stopped,
+                Heard::Signal => {
+                    unask(&mut self.view, &mut self.person);
+                    return Confirmed::Stopped;
+                }
             };
             let Some(view) = self.view.text() else { return Confirmed::Nobody };
             view.screen.leave_line();
@@ -376,13 +379,7 @@ fn steer(line: &Line, view: &mut View, tally: &Tally, person: &mut Person, sende
     match line.text.trim() {
         "" => {}
         "/cost" if !line.pasted => {
-            view.warn(&format!(
-                "so far here: {} · {} · {}",
-                money::plural(tally.steps, "step"),
-                money::tokens(tally.account.usage()),
-                money::cost(tally.account.cost())
-            ));
-            timeline::local_reuse(&tally.local_reuse).iter().for_each(|reuse| view.warn(reuse));
+            spent::so_far(tally).iter().for_each(|line| view.warn(line));
         }
         command if !line.pasted && command::named(command).is_some() => {
             if let Some(("jobs", argument)) = command::named(command) {

@@ -11,6 +11,7 @@ mod cut;
 mod drive;
 mod error;
 mod feed;
+mod front;
 mod given;
 mod keyboard;
 mod nearest;

@@ -167,6 +167,7 @@ impl View {
                 let line = view.screen.style.dim(&line);
                 view.warn(&line);
             }
+            // Lines and the end are heard elsewhere; between two turns no tool runs that could ask.
             PersonEvent::Line(_) | PersonEvent::Gone | PersonEvent::Asked(_) => {}
         }
     }

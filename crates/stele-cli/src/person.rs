@@ -71,8 +71,6 @@ pub struct Person {
     marks: bool,
     /// Questions that were shown so far.
     asked: u64,
-    /// One of them stands there now.
-    asking: bool,
     present: bool,
     gone: bool,
 }
@@ -92,7 +90,6 @@ impl Person {
             typing: Typing::Answers,
             marks: false,
             asked: 0,
-            asking: false,
             present: false,
             gone: false,
         }
@@ -135,7 +132,7 @@ impl Person {
 
     /// Throws away what was typed and not sent; true when there was something.
     pub fn forget(&mut self) -> bool {
-        !self.editor.forget().is_empty()
+        !self.drop_draft().is_empty()
     }
 
     /// Begins to read lines.
@@ -149,30 +146,27 @@ impl Person {
     /// A question is about to be shown: what was typed up to now is no answer to it. Gives what stood in the line.
     pub fn asks(&mut self) -> Option<String> {
         self.listen();
-        for piece in self.keyboard.as_mut().map(Keyboard::so_far).unwrap_or_default() {
-            self.read(&piece);
-        }
-        // It is not shown behind the question.
-        self.ready.retain(|event| !matches!(event, PersonEvent::Draft(_)));
+        let pieces = self.keyboard.as_mut().map(Keyboard::so_far).unwrap_or_default();
+        self.read(&pieces);
         self.asked += 1;
-        self.ask(true);
-        Some(self.editor.forget()).filter(|text| !text.is_empty())
+        self.editor.asked = true;
+        Some(self.drop_draft()).filter(|text| !text.is_empty())
     }
 
     /// Nothing is asked any more. What was typed as an answer is none; true when something was asked.
     pub fn unask(&mut self) -> bool {
         self.pending.clear();
-        let asking = self.asking;
-        if asking {
-            self.ask(false);
-            self.editor.forget();
+        let asked = std::mem::take(&mut self.editor.asked);
+        if asked {
+            self.drop_draft();
         }
-        asking
+        asked
     }
 
-    fn ask(&mut self, asking: bool) {
-        self.asking = asking;
-        self.editor.asked = asking;
+    /// Throws away what was typed and not sent, and gives it; it is not shown any more.
+    fn drop_draft(&mut self) -> String {
+        self.ready.retain(|event| !matches!(event, PersonEvent::Draft(_)));
+        self.editor.forget()
     }
 
     /// True for a line that answers the question that stands there: it was sent after that was shown, and, unless any
@@ -217,7 +211,11 @@ impl Person {
             };
             tokio::select! {
                 piece = piece => match piece {
-                    Some(piece) => self.read(&piece),
+                    Some(piece) => {
+                        let mut pieces = vec![piece];
+                        pieces.extend(self.keyboard.iter_mut().flat_map(Keyboard::waiting));
+                        self.read(&pieces);
+                    }
                     None => self.ready.push_back(PersonEvent::Gone),
                 },
                 question = question => return PersonEvent::Asked(question),
@@ -232,9 +230,16 @@ impl Person {
         }
     }
 
-    /// Takes keys.
-    fn read(&mut self, piece: &[u8]) {
-        let heard = self.typing == Typing::Steers || self.asking;
+    /// Takes keys, piece by piece. How the line stands is only shown behind all that is there.
+    fn read(&mut self, pieces: &[Vec<u8>]) {
+        pieces.iter().for_each(|piece| self.feed(piece));
+        if let Some(draft) = self.editor.changed() {
+            self.ready.push_back(PersonEvent::Draft(draft));
+        }
+    }
+
+    fn feed(&mut self, piece: &[u8]) {
+        let heard = self.typing == Typing::Steers || self.editor.asked;
         for fed in self.editor.feed(piece) {
             match fed {
                 Fed::Typed(Typed::Suspend) => {
@@ -245,7 +250,7 @@ impl Person {
                 _ if !heard => {}
                 Fed::Draft(draft) => self.ready.push_back(PersonEvent::Draft(draft)),
                 Fed::Typed(Typed::Line { text, pasted }) => {
-                    self.ask(false);
+                    self.editor.asked = false;
                     self.ready.push_back(PersonEvent::Line(Line { text, pasted, asked: self.asked }));
                 }
                 Fed::Typed(Typed::End) => self.ready.push_back(PersonEvent::Gone),

@@ -9,11 +9,14 @@ use stele_core::{By, Mode, Seq, SessionId};
 use stele_store::{Filter, Store};
 
 use crate::args::SessionArgs;
-use crate::commands::demo;
 use crate::drive::Conversation;
 use crate::error::{CommandError, Result};
 use crate::render::inert::{one_line, shorten};
+use crate::render::word::shell_word;
 use crate::setup;
+
+/// What the demonstration's model is called. A session of it cannot go on: the model ends with the demonstration.
+pub const DEMO_MODEL: &str = "stele-demo";
 
 /// Sessions that an error lists.
 const LISTED: usize = 5;
@@ -110,15 +113,6 @@ fn is_gone(folder: &Path) -> bool {
     }
 }
 
-/// A name as a shell takes it as one word.
-pub fn shell_word(name: &str) -> String {
-    let plain = |letter: char| letter.is_alphanumeric() || "/._-+,:@%".contains(letter);
-    if !name.is_empty() && name.chars().all(plain) {
-        return name.to_owned();
-    }
-    format!("'{}'", name.replace('\'', r"'\''"))
-}
-
 /// The session that was named by the start of its id, else the latest one of a folder; then standard error says which.
 pub fn named_or_latest(store: &Store, id: Option<&str>, folder: &Path, asker: Asker) -> Result<SessionId> {
     if let Some(id) = id {
@@ -142,7 +136,7 @@ pub fn latest(store: &Store, folder: &Path, asker: Asker) -> Result<SessionId> {
     let mut error = CommandError::usage("session.none_here", format!("no session was held in {cwd}"));
     // The model of a demonstration is gone.
     let mut rows = store.sessions(&Filter::default())?;
-    rows.retain(|row| row.model.as_deref() != Some(demo::MODEL));
+    rows.retain(|row| row.model.as_deref() != Some(DEMO_MODEL));
     let (gone, there): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_gone(Path::new(&row.cwd)));
     let goes_on = matches!(asker, Asker::Line | Asker::Run);
     if goes_on && !gone.is_empty() {
@@ -230,16 +224,4 @@ pub fn open(
         }
     }
     Ok(Conversation::new(driver, store, from))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_word_for_a_shell() {
-        for (name, expect) in [("/a/b-c.d", "/a/b-c.d"), ("/a b", "'/a b'"), ("it's", r"'it'\''s'"), ("", "''")] {
-            assert_eq!(shell_word(name), expect);
-        }
-    }
 }

@@ -89,7 +89,11 @@ impl Setup {
     pub fn new(environment: Environment, global: &Global, flags: &SessionArgs) -> Result<Self> {
         let folder = folder(global)?;
         let inputs = Inputs::read(environment.text(), &folder, config_flags(flags))?;
-        let config = Config::load(&inputs)?;
+        Self::with(environment, global, folder, &inputs)
+    }
+
+    fn with(environment: Environment, global: &Global, folder: PathBuf, inputs: &Inputs) -> Result<Self> {
+        let config = Config::load(inputs)?;
         let look = environment.look(global.color);
         let ledger = config.data.join("ledger.jsonl");
         Ok(Self { environment, config, folder, look, jobs: Arc::default(), ledger })
@@ -105,10 +109,7 @@ impl Setup {
         let folder = folder(global)?;
         // Where nothing says where the logs are, the error before says so.
         let Ok(inputs) = Inputs::defaults(environment.text()) else { return Err(error) };
-        let config = Config::load(&inputs)?;
-        let look = environment.look(global.color);
-        let ledger = config.data.join("ledger.jsonl");
-        Ok((Self { environment, config, folder, look, jobs: Arc::default(), ledger }, Some(error)))
+        Ok((Self::with(environment, global, folder, &inputs)?, Some(error)))
     }
 
     /// The logs, for writing.
@@ -160,6 +161,11 @@ impl Setup {
             routes.insert(0, chosen);
         }
         Ok(routes)
+    }
+
+    /// What was found or set and does nothing here, and why; with a route, on that one too.
+    pub fn skipped(&self, route: Option<&Route>) -> Vec<String> {
+        self.config.skipped.iter().cloned().chain(route.and_then(Route::ignored)).collect()
     }
 
     /// What to say where there is no route: a vendor whose key is set and that needs a model is named first.
@@ -327,8 +333,9 @@ pub fn choose<'a>(routes: &'a [Route], choice: Option<&str>) -> Result<(&'a Rout
     Ok((route, choice.to_owned()))
 }
 
-/// A model that the catalogue knows goes to its own vendor, where that one is set up, or else to a server that may have
-/// it. Another vendor's own host cannot.
+/// A model that the catalogue knows goes to its own vendor, where that one is set up, or else to the first route, unless
+/// that is another vendor's own host, which cannot have it. Further routes are asked only when they are named: what is
+/// sent goes to nobody whom no one chose.
 fn vendors_route<'a>(routes: &'a [Route], first: &'a Route, model: &stele_provider::Model) -> Result<&'a Route> {
     let host = |route: &Route| stele_provider::own_host(&route.base_url);
     let named = routes.iter().find(|route| route.name == model.vendor);
@@ -344,6 +351,9 @@ fn vendors_route<'a>(routes: &'a [Route], first: &'a Route, model: &stele_provid
     let error = key
         .into_iter()
         .fold(CommandError::usage("usage.model", message), |error, key| error.hint(format!("export {key}=…")));
+    let may_have_it = routes.iter().filter(|route| host(route).is_none());
+    let error = may_have_it
+        .fold(error, |error, route| error.hint(format!("{}/{}, if that server has it", route.name, model.id)));
     Err(error.hint(format!("{}/{}, to ask {} for it all the same", first.name, model.id, other.name)))
 }
 
@@ -402,6 +412,9 @@ mod tests {
         assert!(error.hints[1].starts_with("anthropic/gemini-4-neon"), "{error:?}");
         let theirs = at("mine", "https://generativelanguage.googleapis.com");
         assert_eq!(asked(&[anthropic.clone(), theirs]).unwrap(), "mine");
+        let gateway = at("gateway", "https://openrouter.ai/api/v1");
+        let error = asked(&[anthropic.clone(), gateway]).unwrap_err();
+        assert_eq!(error.hints[1], "gateway/gemini-4-neon, if that server has it", "{error:?}");
         for elsewhere in ["https://openrouter.ai/api/v1", "http://127.0.0.1:8080/v1", "https://models.example/v1"] {
             assert_eq!(asked(&[at("first", elsewhere), anthropic.clone()]).unwrap(), "first", "{elsewhere}");
         }

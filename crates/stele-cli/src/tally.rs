@@ -1,15 +1,17 @@
 //! What a run came to: a fold of the records that it wrote.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::io::Read;
+use std::path::Path;
 
 use serde::Serialize;
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, FileChange, FileMeta, FileVersion, Hash,
-    Millis, Mode, Record, Reuse, State, Text, ToolGated, ToolResult,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, FileAction, FileChange, FileChanged, FileMeta,
+    FileVersion, Hash, Millis, Mode, Record, Reuse, State, Text, ToolGated, ToolResult,
 };
 
-use crate::sessions::shell_word;
+use crate::given;
+use crate::render::word::shell_word;
 
 /// Largest content, in bytes before or after, in which lines are counted.
 const COUNTED: u64 = 4 * 1024 * 1024;
@@ -77,8 +79,8 @@ pub struct Tally {
     pub started: Option<Millis>,
     pub ended: Option<Millis>,
     calls: BTreeMap<CallId, (String, Option<ToolGated>)>,
-    /// What the call that runs changed: its result follows and counts the lines.
-    changing: BTreeMap<String, FileChange>,
+    /// What calls that run changed: their results follow and count the lines.
+    changing: BTreeMap<CallId, BTreeMap<String, FileChange>>,
     /// Each file from before its first change to after its last one, as far as the log knows it.
     net: BTreeMap<String, FileChange>,
 }
@@ -151,7 +153,7 @@ impl Tally {
                 self.refuse(decided.call);
             }
             Event::ToolStarted(_) => self.executions += 1,
-            Event::FileChanged(changed) => self.changing(&changed.change),
+            Event::FileChanged(changed) => self.changing(changed),
             Event::ToolResult(result) => self.result(result),
             Event::UndoApplied(applied) => applied.files.iter().for_each(|change| self.became(change, None)),
             Event::RedoApplied(applied) => applied.files.iter().for_each(|change| self.became(change, None)),
@@ -173,15 +175,15 @@ impl Tally {
     }
 
     /// A call is about to change a file, or did; the last word on it counts.
-    fn changing(&mut self, change: &FileChange) {
-        let known = self.changing.entry(change.path.clone()).or_insert_with(|| change.clone());
-        known.after = change.after;
+    fn changing(&mut self, FileChanged { call, change, .. }: &FileChanged) {
+        let changes = self.changing.entry(*call).or_default();
+        changes.entry(change.path.clone()).or_insert_with(|| change.clone()).after = change.after;
     }
 
     fn result(&mut self, result: &ToolResult) {
         let unseen = result.meta.not_covered.iter();
         self.not_covered.extend(unseen.filter(|words| !self.not_covered.contains(words)).cloned().collect::<Vec<_>>());
-        let changes = std::mem::take(&mut self.changing);
+        let changes = self.changing.remove(&result.call).unwrap_or_default();
         let mut told: Vec<&FileMeta> =
             result.meta.files.iter().filter(|file| file.action != FileAction::Read).collect();
         for change in changes.values() {
@@ -239,11 +241,18 @@ fn net_lines(net: &FileChange, stored: &impl Fn(&Hash) -> Option<Vec<u8>>) -> Op
     if [net.before, net.after].into_iter().flatten().any(|version| version.len > COUNTED) {
         return None;
     }
-    let now = |version: FileVersion| fs::read(&net.path).ok().filter(|bytes| Hash::of(bytes) == version.hash);
+    let now = |version| unchanged(Path::new(&net.path), &version);
     let before = net.before.map_or_else(|| Some(Vec::new()), |version| stored(&version.hash))?;
     let after = net.after.map_or_else(|| Some(Vec::new()), now)?;
     let diff = stele_edit::unified_diff("", &before, &after);
     Some((diff.added.into(), diff.removed.into()))
+}
+
+/// The content of a file that is still this version. Whatever stands there now, no more than that is read of it.
+fn unchanged(path: &Path, version: &FileVersion) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    given::open(path).ok()?.take(version.len.saturating_add(1)).read_to_end(&mut bytes).ok()?;
+    (Hash::of(&bytes) == version.hash).then_some(bytes)
 }
 
 /// What the command line would have to say so that a call is not refused: no more than is needed. `None` where no flag
@@ -260,8 +269,8 @@ pub fn allow_with(gate: &ToolGated) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use stele_core::{
-        ApprovalDecided, AssistantMessage, By, Effects, FileChanged, Producer, ResultMeta, Seq, Stop, ToolCalled,
-        UndoApplied, Usage, Verdict, Wire,
+        ApprovalDecided, AssistantMessage, By, Effects, Producer, ResultMeta, Seq, Stop, ToolCalled, UndoApplied,
+        Usage, Verdict, Wire,
     };
 
     use super::*;
@@ -417,5 +426,47 @@ mod tests {
             UndoApplied { turn: 1, by: By::person("cli"), files: vec![change], left: vec![], not_covered: vec![] };
         events.push(applied.into());
         assert_eq!(seen(&fold(events)), expected[..3]);
+    }
+
+    #[test]
+    fn a_call_that_is_refused_while_another_changes_a_file_takes_nothing_of_it() {
+        let change = |ahead| -> Event {
+            let version = |letter: &str| FileVersion { hash: Hash::of(letter.as_bytes()), len: 1, mode: 0o100_644 };
+            let (before, after) = (Some(version("a")), Some(version("b")));
+            let change = FileChange { path: "/a".to_owned(), before, after, kept: None, made: None, linked: None };
+            FileChanged { call: CallId(1), ahead, change }.into()
+        };
+        let result = |call, files| -> Event {
+            let meta = ResultMeta { files, ..ResultMeta::default() };
+            ToolResult { call: CallId(call), content: "".into(), images: Vec::new(), error: None, meta }.into()
+        };
+        let file = FileMeta {
+            path: "/a".to_owned(),
+            action: FileAction::Changed,
+            hash: None,
+            added: 3,
+            removed: 1,
+            diff: None,
+            part: None,
+        };
+        let tally = fold(vec![change(true), result(2, Vec::new()), change(false), result(1, vec![file])]);
+        let file = &tally.files["/a"];
+        assert_eq!((file.added, file.removed, file.times), (Some(3), Some(1), 1));
+    }
+
+    #[test]
+    fn of_what_stands_where_a_file_was_no_more_than_that_is_read() {
+        let scratch = tempfile::tempdir().unwrap();
+        let version = FileVersion { hash: Hash::of(b"text"), len: 4, mode: 0o100_644 };
+        let path = scratch.path().join("file");
+        let read = || unchanged(&path, &version);
+        std::fs::write(&path, "text").unwrap();
+        assert_eq!(read().as_deref(), Some(&b"text"[..]));
+        // A file without an end, as far as memory goes.
+        std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(read(), None);
+        std::fs::remove_file(&path).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        assert_eq!(read(), None);
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::render::inert::one_line;
 use crate::render::style::Style;
-use crate::sessions::shell_word;
+use crate::render::word::shell_word;
 
 /// The folder of what is being written in place.
 pub fn folder(data: &Path) -> PathBuf {

@@ -21,14 +21,16 @@ use crate::commands::{cache, run, sessions};
 use crate::drive::Front;
 use crate::error::{CommandError, Result};
 use crate::feed::records;
+use crate::front;
 use crate::output;
 use crate::person::Person;
 use crate::prompt::Prompts;
 use crate::render::inert::inert;
 use crate::render::style::Style;
+use crate::render::word::shell_word;
 use crate::render::{card, diff};
 use crate::runtime::runtime;
-use crate::sessions::{Wanted, Which, shell_word};
+use crate::sessions::{DEMO_MODEL, Wanted, Which};
 use crate::setup::{Environment, Setup};
 use crate::signals::Signals;
 
@@ -44,9 +46,6 @@ const PROMPT: &str = "The test of this project fails. Find out why, fix it, and 
 /// Time before an answer and between its pieces, for somebody who watches.
 const FIRST: Duration = Duration::from_millis(150);
 const BETWEEN: Duration = Duration::from_millis(12);
-
-/// What its model is called. A session of it cannot go on, since the model ends with the demonstration.
-pub const MODEL: &str = "stele-demo";
 
 /// Makes a place for it, runs it there, and leaves its session.
 pub fn main(environment: Environment, global: &Global, args: &DemoArgs) -> Result<u8> {
@@ -94,10 +93,10 @@ fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch, kept: bool) -> Result
             limits: TurnLimits::default(),
             schema: None,
             warn_above: setup.config.warn_above,
-            skipped: setup.config.skipped.clone(),
+            skipped: setup.skipped(None),
             jobs: Arc::clone(&setup.jobs),
         };
-        let view = run::view(setup, &args.output, tools, false);
+        let view = front::view(setup, &args.output, tools, false);
         let mut front = Front { view, person: Person::nobody(), signals: Signals::new()? };
         if let (Some(text), false) = (front.view.text(), args.output.quiet) {
             let end = if args.keep { "" } else { " (removed at the end, unless --keep is given)" };
@@ -164,7 +163,7 @@ impl Scratch {
 }
 
 fn route(server: &Server) -> Route {
-    Route::new("demo", Wire::AnthropicMessages, &server.base_url(Wire::AnthropicMessages), MODEL)
+    Route::new("demo", Wire::AnthropicMessages, &server.base_url(Wire::AnthropicMessages), DEMO_MODEL)
 }
 
 /// What the scripted model says.
@@ -227,7 +226,7 @@ fn report(store: &Store, session: &SessionId, folder: &Path, style: Style) -> Re
     heading(&mut lines, "Timeline", style);
     lines.push(sessions::timeline_text(store, session, false, style)?);
     heading(&mut lines, "Prompt cache, request by request", style);
-    lines.extend(cache::lines(store, session, style)?);
+    lines.extend(cache::figures(store, session, style)?);
     Ok(lines)
 }
 

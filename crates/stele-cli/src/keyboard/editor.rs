@@ -28,6 +28,10 @@ pub struct Editor {
     history: History,
     /// The line answers a question: nothing from before does, and only an Enter of its own sends it.
     pub asked: bool,
+    /// The line changed since it was given last.
+    changed: bool,
+    /// How many bytes it had then.
+    given: usize,
 }
 
 /// What a key amounts to.
@@ -43,7 +47,7 @@ pub enum Typed {
     Suspend,
 }
 
-/// What came of some bytes: how the line stands that the screen shows, and what was sent, in this order.
+/// What came of some bytes, in this order: what was sent, and how the line stood right before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fed {
     Draft(Draft),
@@ -66,15 +70,28 @@ impl Editor {
         self.line.draft()
     }
 
+    /// How the line stands, if that changed. To show it takes time that grows with the line: of what is being pasted, in
+    /// any number of pieces, it is given when the line is twice as long as before, and at the end.
+    pub fn changed(&mut self) -> Option<Draft> {
+        let held = self.pasting && self.line.len() < 2 * self.given;
+        (!held && self.changed).then(|| self.give())
+    }
+
+    fn give(&mut self) -> Draft {
+        (self.changed, self.given) = (false, self.line.len());
+        self.line.draft()
+    }
+
     /// Throws away what was not sent, and gives it; of a paste that is still on its way the rest as well.
     pub fn forget(&mut self) -> String {
+        (self.changed, self.given) = (false, 0);
         self.pasted = false;
         self.dropping = self.pasting;
         self.history.leave();
         std::mem::take(&mut self.line).into_text()
     }
 
-    /// Takes bytes as the terminal gave them.
+    /// Takes bytes as the terminal gave them. How the line stands behind them is what [`Self::changed`] gives.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Fed> {
         let mut rest = std::mem::take(&mut self.rest);
         // Escape pressed alone is a key of its own, unless what follows makes it the beginning of another.
@@ -83,11 +100,11 @@ impl Editor {
         }
         let bytes = [&rest, bytes].concat();
         self.burst = false;
-        let mut fed = Out::default();
+        let mut fed = Vec::new();
         let mut at = 0;
         while at < bytes.len() {
             let left = &bytes[at..];
-            let taken = if self.pasting { self.paste(left, &mut fed) } else { self.key(left, &mut fed) };
+            let taken = if self.pasting { self.paste(left) } else { self.key(left, &mut fed) };
             match taken {
                 Some(taken) => at += taken,
                 None => {
@@ -96,12 +113,11 @@ impl Editor {
                 }
             }
         }
-        fed.draft(&self.line);
-        fed.fed
+        fed
     }
 
     /// Takes a piece of a paste; `None` when its end may have begun.
-    fn paste(&mut self, left: &[u8], fed: &mut Out) -> Option<usize> {
+    fn paste(&mut self, left: &[u8]) -> Option<usize> {
         let end = left.windows(PASTE_ENDS.len()).position(|window| window == PASTE_ENDS);
         // A character, a line end or the mark of the end may go on in the next piece.
         let until = match end {
@@ -112,7 +128,7 @@ impl Editor {
         if !text.is_empty() && !self.dropping {
             self.pasted = true;
             self.line.insert(&text);
-            fed.changed = true;
+            self.changed = true;
         }
         self.pasting = end.is_none();
         self.dropping &= self.pasting;
@@ -120,7 +136,7 @@ impl Editor {
     }
 
     /// Takes one key; `None` when it is not whole.
-    fn key(&mut self, left: &[u8], fed: &mut Out) -> Option<usize> {
+    fn key(&mut self, left: &[u8], fed: &mut Vec<Fed>) -> Option<usize> {
         let key = match left[0] {
             b'\r' | b'\n' => {
                 let taken = if left.starts_with(b"\r\n") { 2 } else { 1 };
@@ -128,7 +144,7 @@ impl Editor {
                 if left[taken..].iter().any(|byte| !matches!(byte, b'\r' | b'\n' | 0x04)) {
                     (self.pasted, self.burst) = (true, true);
                     self.line.insert("\n");
-                    fed.changed = true;
+                    self.changed = true;
                 } else if !(self.burst && self.asked) {
                     self.enter(fed);
                 }
@@ -136,17 +152,17 @@ impl Editor {
             }
             0x1b => {
                 let (taken, key) = self.escape(left)?;
-                self.press(key, fed);
+                self.press(key);
                 return Some(taken);
             }
             0x04 => {
                 if self.line.is_empty() {
-                    fed.typed(&self.line, Typed::End);
+                    self.typed(fed, Typed::End);
                 }
                 Key::Nothing
             }
             0x1a => {
-                fed.typed(&self.line, Typed::Suspend);
+                self.typed(fed, Typed::Suspend);
                 Key::Nothing
             }
             0x01 => Key::Go(Motion::Begin),
@@ -161,18 +177,18 @@ impl Editor {
             0x17 => Key::Erase(Motion::WordBack),
             b'\t' => {
                 self.line.insert("\t");
-                fed.changed = true;
+                self.changed = true;
                 Key::Nothing
             }
             0..0x20 => Key::Nothing,
-            _ => return self.letter(left, fed),
+            _ => return self.letter(left),
         };
-        self.press(key, fed);
+        self.press(key);
         Some(1)
     }
 
     /// Does what a key without a character does.
-    fn press(&mut self, key: Key, fed: &mut Out) {
+    fn press(&mut self, key: Key) {
         match key {
             Key::Nothing => return,
             Key::Go(motion) => drop(self.line.go(motion)),
@@ -181,38 +197,51 @@ impl Editor {
                 if !self.line.go(Motion::Up) && !self.asked {
                     let shown = Past { line: self.line.clone(), pasted: self.pasted };
                     let older = self.history.older(&shown);
-                    self.show(older);
+                    self.recall(older);
                 }
             }
             Key::Newer => {
                 if !self.line.go(Motion::Down) && !self.asked {
                     let newer = self.history.newer();
-                    self.show(newer);
+                    self.recall(newer);
                 }
             }
         }
         self.pasted &= !self.line.is_empty();
-        fed.changed = true;
+        self.changed = true;
     }
 
-    fn show(&mut self, past: Option<Past>) {
+    fn recall(&mut self, past: Option<Past>) {
         if let Some(past) = past {
             (self.line, self.pasted) = (past.line, past.pasted);
         }
     }
 
-    fn enter(&mut self, fed: &mut Out) {
-        fed.draft(&self.line);
+    fn show(&mut self, fed: &mut Vec<Fed>) {
+        if self.changed {
+            fed.push(Fed::Draft(self.give()));
+        }
+    }
+
+    /// Before something that was typed, the line is shown as it stood.
+    fn typed(&mut self, fed: &mut Vec<Fed>, typed: Typed) {
+        self.show(fed);
+        fed.push(Fed::Typed(typed));
+    }
+
+    fn enter(&mut self, fed: &mut Vec<Fed>) {
+        self.show(fed);
+        self.given = 0;
         let (text, pasted) = (std::mem::take(&mut self.line).into_text(), std::mem::take(&mut self.pasted));
         self.history.leave();
         if !self.asked {
             self.history.push(&text, pasted);
         }
-        fed.typed(&self.line, Typed::Line { text, pasted });
+        fed.push(Fed::Typed(Typed::Line { text, pasted }));
     }
 
     /// Takes a character.
-    fn letter(&mut self, left: &[u8], fed: &mut Out) -> Option<usize> {
+    fn letter(&mut self, left: &[u8]) -> Option<usize> {
         let (text, taken) = match std::str::from_utf8(&left[..left.len().min(4)]) {
             Ok(text) => (text, 0),
             Err(error) if error.valid_up_to() > 0 => {
@@ -226,7 +255,7 @@ impl Editor {
         };
         let letter = text.chars().next().unwrap_or('\u{fffd}');
         self.line.insert(&inert(letter.encode_utf8(&mut [0; 4])));
-        fed.changed = true;
+        self.changed = true;
         Some(if taken > 0 { taken } else { letter.len_utf8() })
     }
 
@@ -279,26 +308,6 @@ fn named(parameters: &[u8], last: u8) -> Key {
         (b'~', b"3") => Key::Erase(Motion::Forth),
         (b'~', b"3;3" | b"3;5") => Key::Erase(Motion::WordForth),
         _ => Key::Nothing,
-    }
-}
-
-#[derive(Default)]
-struct Out {
-    fed: Vec<Fed>,
-    /// The line changed since it was given last.
-    changed: bool,
-}
-
-impl Out {
-    fn draft(&mut self, line: &Line) {
-        if std::mem::take(&mut self.changed) {
-            self.fed.push(Fed::Draft(line.draft()));
-        }
-    }
-
-    fn typed(&mut self, line: &Line, typed: Typed) {
-        self.draft(line);
-        self.fed.push(Fed::Typed(typed));
     }
 }
 
@@ -410,6 +419,26 @@ mod tests {
         assert_eq!(typed(&pieces), [paste(text)]);
         assert_eq!(typed(&[b"see \x1b[200~a\r\nb\x1b[201~ now\n", b"y\n"]), [paste("see a\nb now"), line("y")]);
         assert_eq!(typed(&[b"\x1b[200~a\x1b[201~\x15y\n"]), [line("y")]);
+    }
+
+    #[test]
+    fn showing_a_paste_costs_no_more_than_it_is_long() {
+        let text = "a line of a long log\r".repeat(10_000);
+        let mut editor = Editor::default();
+        editor.feed(b"\x1b[200~");
+        let mut shown = 0;
+        for piece in text.as_bytes().chunks(1024) {
+            editor.feed(piece);
+            shown += editor.changed().map_or(0, |draft| draft.text.len());
+        }
+        assert!(shown > 0 && shown < 2 * text.len(), "{shown} bytes were shown of {}", text.len());
+        editor.feed(b"\x1b[201~");
+        assert_eq!(editor.changed().unwrap().text.len(), text.len(), "the whole of it stands there in the end");
+        assert_eq!(editor.changed(), None);
+        // The next one is shown from its begin on.
+        editor.feed(b"\r");
+        editor.feed(b"\x1b[200~next");
+        assert_eq!(editor.changed().unwrap().text, "next");
     }
 
     #[test]

@@ -3,10 +3,7 @@
 use std::ops::Range;
 
 use crate::render::inert::inert;
-use crate::render::input::{Draft, columns};
-
-/// What a typed tab takes on the screen.
-const TAB: &str = "    ";
+use crate::render::input::{Draft, TAB, columns};
 
 /// Joins what stands on both sides of it into one character (Unicode, emoji sequences).
 const JOINER: char = '\u{200d}';
@@ -45,6 +42,11 @@ impl Line {
         self.text
     }
 
+    /// In bytes.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -70,7 +72,7 @@ impl Line {
 
     /// As the screen shows it.
     pub fn draft(&self) -> Draft {
-        let shown = |text: &str| inert(text).replace('\t', TAB);
+        let shown = |text: &str| inert(text).replace('\t', &" ".repeat(TAB));
         Draft { cursor: shown(&self.text[..self.at]).len(), text: shown(&self.text) }
     }
 

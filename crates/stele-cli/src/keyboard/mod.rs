@@ -94,6 +94,11 @@ impl Keyboard {
     /// What was typed up to now and not yet given.
     pub fn so_far(&mut self) -> Vec<Vec<u8>> {
         self.source.lock().unwrap_or_else(PoisonError::into_inner).read();
+        self.waiting()
+    }
+
+    /// What was read by now and not yet given.
+    pub fn waiting(&mut self) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| self.pieces.try_recv().ok()).collect()
     }
 

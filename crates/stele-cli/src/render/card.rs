@@ -9,7 +9,7 @@ use super::diff;
 use super::inert::{inert, one_line, shorten};
 use super::money::{elapsed, plural};
 use super::style::Style;
-use crate::sessions::shell_word;
+use super::word::shell_word;
 
 /// Columns of a title.
 const TITLE: usize = 72;

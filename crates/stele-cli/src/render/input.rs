@@ -7,6 +7,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::inert::inert;
 
+/// Columns that a typed tab takes: it is shown as so many spaces.
+pub const TAB: usize = 4;
+
 /// A text that is being typed, as it is shown, and the byte before which the cursor stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
@@ -220,7 +223,7 @@ fn walk(from: (usize, usize), to: (usize, usize)) -> String {
 /// Columns that a character takes; a line end takes one, so that the cursor can stand before it.
 pub fn columns(letter: char) -> usize {
     match letter {
-        '\t' => 4,
+        '\t' => TAB,
         '\n' => 1,
         _ => letter.width().unwrap_or(0),
     }

@@ -128,7 +128,7 @@ pub struct RunResult {
     pub not_covered: Vec<String>,
     /// Calls that were refused because nobody could be asked.
     pub refused: Vec<RefusedCall>,
-    /// What was not loaded for lack of trust.
+    /// What was found or set and does nothing here, and why.
     pub skipped: Vec<String>,
     /// The limit that ended the last turn.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,78 +1,15 @@
 //! What the proxy recorded, as lines of 80 columns.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Duration;
 
-use serde::Serialize;
-use stele_core::{Micros, Usage, Wire};
-use stele_proxy::{
-    Bound, Conversation, Cut, Ending, Excerpt, Explanation, Forgotten, Line, Notice, Report, Simulation, Sum, Verdict,
-};
+use stele_core::{Micros, Usage};
+use stele_proxy::{Conversation, Cut, Forgotten, Line, Report, Simulation, Sum, Verdict};
 
 use super::WIDTH;
 use super::inert::{one_line, shorten};
-use super::money::{cost, count, elapsed, known, money, percent, plural, short, tokens};
+use super::money::{cost, count, known, money, percent, plural, short, tokens};
 use super::style::Style;
 use crate::cut;
-
-/// What is told while the proxy runs.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Served<'a> {
-    Listening {
-        base_url: String,
-        to: String,
-        folder: &'a Path,
-        variables: BTreeMap<&'a str, &'a str>,
-        /// For agents that read a file.
-        configuration: Vec<&'a str>,
-    },
-    Recorded {
-        id: u64,
-        wire: Wire,
-        model: &'a str,
-        status: Option<u16>,
-        ending: Ending,
-        prompt_bytes: u64,
-        usage: Option<Usage>,
-    },
-    NotRecorded {
-        why: &'a str,
-    },
-    Refused {
-        code: &'a str,
-        message: &'a str,
-    },
-    /// Lines that are not shown.
-    Hidden {
-        lines: u64,
-    },
-    Result {
-        recorded: u64,
-        exit: u8,
-        /// For agents that read a file, when nothing was recorded.
-        configuration: Vec<&'a str>,
-    },
-}
-
-impl<'a> From<&'a Notice> for Served<'a> {
-    fn from(notice: &'a Notice) -> Self {
-        match notice {
-            Notice::Recorded { id, wire, model, status, ending, prompt_bytes, usage } => Self::Recorded {
-                id: *id,
-                wire: *wire,
-                model,
-                status: *status,
-                ending: *ending,
-                prompt_bytes: *prompt_bytes,
-                usage: *usage,
-            },
-            Notice::NotRecorded { why } => Self::NotRecorded { why },
-            Notice::Refused { code, message } => Self::Refused { code, message },
-        }
-    }
-}
 
 /// What was removed, for a person.
 pub fn forgotten(forgotten: &Forgotten) -> String {
@@ -85,46 +22,6 @@ pub fn forgotten(forgotten: &Forgotten) -> String {
         mega(after),
         mega(before)
     )
-}
-
-/// What happened, for a person.
-pub fn served(served: &Served<'_>, style: Style) -> Vec<String> {
-    let name = style.dim("proxy");
-    match served {
-        Served::Listening { base_url, to, folder, variables, configuration } => {
-            let mut lines = vec![format!("{name} {} → {}", style.bold(base_url), one_line(to))];
-            lines.push(style.dim(&format!("  recorded in {}", one_line(&folder.display().to_string()))));
-            lines.extend(variables.iter().map(|(name, value)| format!("  {name}={value}")));
-            lines.extend(configuration.iter().map(|line| format!("  {line}")));
-            lines
-        }
-        Served::Recorded { id, model, status, ending, prompt_bytes, usage, .. } => {
-            let state = match (status, ending) {
-                (Some(status @ 200..300), Ending::Whole) => style.green(&status.to_string()),
-                (_, Ending::ClientLeft) => style.yellow("client left"),
-                (_, Ending::ServerBroke) => style.red("broke off"),
-                (_, Ending::Unreachable) | (None, Ending::Whole) => style.red("no answer"),
-                (Some(status), Ending::Whole) => style.red(&status.to_string()),
-            };
-            let usage = usage.as_ref().map_or_else(|| "not reported".to_owned(), tokens);
-            let model = shorten(&one_line(model), 20);
-            vec![format!("{name} #{id} {model} {state} {}B {usage}", short(*prompt_bytes))]
-        }
-        Served::NotRecorded { why } => vec![format!("{name} {} {}", style.yellow("not recorded:"), one_line(why))],
-        Served::Refused { code, message } => vec![format!("{name} {} {}", style.red(code), one_line(message))],
-        Served::Hidden { lines } => vec![style.dim(&format!("proxy … {} before", plural(*lines, "line")))],
-        Served::Result { recorded: 0, configuration, .. } => {
-            let mut lines = vec![format!("{name} nothing was recorded")];
-            if !configuration.is_empty() {
-                lines.push("  the command may take its base URL from a file only:".to_owned());
-                lines.extend(configuration.iter().map(|line| format!("  {line}")));
-            }
-            lines
-        }
-        Served::Result { recorded, .. } => {
-            vec![format!("{name} {} recorded; see: stele proxy report", plural(*recorded, "request"))]
-        }
-    }
 }
 
 /// The report: a table a conversation, and sums.
@@ -252,7 +149,7 @@ pub fn sums(sums: &BTreeMap<String, Sum>, by: &str, style: Style) -> Vec<String>
 }
 
 /// A verdict in at most 14 columns.
-fn verdict(verdict: &Verdict, style: Style) -> String {
+pub fn verdict(verdict: &Verdict, style: Style) -> String {
     match verdict {
         Verdict::First => style.dim("first request"),
         Verdict::Hit => style.green("hit"),
@@ -269,18 +166,8 @@ fn verdict(verdict: &Verdict, style: Style) -> String {
 }
 
 /// Why a cut was made, and what it was said to cost.
-fn cut_facts(declared: &Cut) -> (String, Option<String>) {
+pub fn cut_facts(declared: &Cut) -> (String, Option<String>) {
     (cut::reason(&declared.reason), declared.cost.as_ref().map(cut::price))
-}
-
-/// The same with what it is about.
-fn whole_verdict(found: &Verdict, style: Style) -> String {
-    let about = match found {
-        Verdict::Cut(declared) => format!(": {}", declared.reason.name()),
-        Verdict::Broken { segment } => format!(" at {}", one_line(segment)),
-        _ => String::new(),
-    };
-    format!("{}{about}", verdict(found, style))
 }
 
 /// `unpriced`: how many of the tokens are not in the price, where there is one.
@@ -294,7 +181,7 @@ fn lost(tokens: u64, price: Option<Micros>, unpriced: u64) -> String {
 }
 
 /// The same of one request: without a step of the counting, what is left of one is no loss.
-fn lost_once(tokens: u64, step: Option<u64>, price: Option<Micros>) -> String {
+pub fn lost_once(tokens: u64, step: Option<u64>, price: Option<Micros>) -> String {
     format!("{}{}", if step.is_none() { "up to " } else { "" }, lost(tokens, price, 0))
 }
 
@@ -313,121 +200,6 @@ fn sum(sum: &Sum) -> Vec<String> {
     }
     lines.push(format!("  {}", facts.join(" · ")));
     lines
-}
-
-/// That nothing missed, where a miss was to be explained.
-#[derive(Debug, Serialize)]
-pub struct NoMiss {
-    /// The one to explain: none.
-    request: Option<u64>,
-    /// Requests that were judged.
-    requests: u64,
-    /// Those of them whose cache figures were not reported, of which nothing can be said.
-    not_reported: u64,
-}
-
-impl NoMiss {
-    pub fn of(report: &Report) -> Self {
-        let lines = report.conversations.iter().flat_map(|conversation| &conversation.requests);
-        let (mut requests, mut not_reported) = (0, 0);
-        for line in lines {
-            requests += 1;
-            not_reported += u64::from(line.verdict == Verdict::NotReported);
-        }
-        Self { request: None, requests, not_reported }
-    }
-
-    pub fn describe(&self) -> String {
-        let found = match self.requests {
-            0 => return "no request was answered".to_owned(),
-            1 => "one request, which had none before it to continue".to_owned(),
-            requests => {
-                format!("no miss: each of {} continued the one before it, or began anew", plural(requests, "request"))
-            }
-        };
-        match self.not_reported {
-            0 => found,
-            hidden => format!(
-                "{found}\nof {} the provider reported no cached tokens: nothing is known of what they read",
-                plural(hidden, "request")
-            ),
-        }
-    }
-}
-
-/// Why a request read what it read.
-pub fn explanation(found: &Explanation, style: Style) -> Vec<String> {
-    let label = |name: &str| style.dim(&format!("  {name:<10}"));
-    let title = style.bold(&format!("request {}", found.request));
-    let mut lines = vec![format!("{title}  {}", whole_verdict(&found.verdict, style))];
-    if let Verdict::Cut(declared) = &found.verdict {
-        let (why, price) = cut_facts(declared);
-        lines.push(format!("{}{}", label("reason"), shorten(&why, WIDTH - 12)));
-        lines.extend(price.map(|price| format!("{}{}", label("estimated"), shorten(&price, WIDTH - 12))));
-    }
-    match found.earlier {
-        Some(earlier) => {
-            let gap = found.gap_ms.map(|gap| format!(", {} earlier", elapsed(Duration::from_millis(gap))));
-            let other = if found.same_conversation { "" } else { ", of another conversation" };
-            lines.push(format!("{}request {earlier}{}{other}", label("against"), gap.unwrap_or_default()));
-        }
-        None => lines.push(format!("{}no earlier request that begins alike", label("against"))),
-    }
-    lines.push(format!("{}{} bytes", label("shared"), count(found.shared_bytes)));
-    let (predicted, reported) = (known(found.predicted), known(found.reported));
-    lines.push(format!("{}{reported} tokens of {predicted} predicted", label("read")));
-    lines.extend(found.bound.map(|bound| format!("{}{}", label(""), bound_text(bound))));
-    if found.lost > 0 {
-        lines.push(format!("{}{}", label("lost"), lost_once(found.lost, found.step, found.lost_cost)));
-    }
-    if found.verdict == Verdict::Partial && found.change.is_none() && found.parting.is_none() {
-        lines.push(format!("{}no byte of the shared prefix changed: the server dropped some of it", label("cause")));
-    }
-    if let Some(lifetime) = found.lifetime_ms {
-        lines.push(format!(
-            "{}an entry lives {} at least",
-            label("lifetime"),
-            elapsed(Duration::from_millis(lifetime))
-        ));
-    }
-    if let Some(change) = &found.change {
-        lines.push(format!("{}{}", label("change"), one_line(&change.to_string())));
-    }
-    if !found.also.is_empty() {
-        let also = format!("{} differ too: it takes both to be mended", one_line(&found.also.join(", ")));
-        lines.push(format!("{}{}", label("also"), shorten(&also, WIDTH - 12)));
-    }
-    if let Some(reason) = &found.miss_reason {
-        lines.push(format!("{}{}", label("endpoint"), shorten(&one_line(reason), WIDTH - 12)));
-    }
-    if let Some(parting) = &found.parting {
-        let place =
-            format!("{}, item {}, byte {}", parting.zone.name(), count(parting.index as u64), count(parting.offset));
-        let segment = shorten(&one_line(&parting.segment), WIDTH - 16 - place.len());
-        lines.push(format!("{}{segment} ({place})", label("parts at")));
-        lines.push(excerpt(&parting.before, |text| style.red(text), '-'));
-        lines.push(excerpt(&parting.after, |text| style.green(text), '+'));
-    }
-    lines
-}
-
-/// Why less is predicted than two requests share.
-fn bound_text(bound: Bound) -> &'static str {
-    match bound {
-        Bound::Concurrent => "not more: the answer to the request before had not begun",
-        Bound::Expired => "not more: what was kept had outlived its lifetime",
-        Bound::BelowMinimum => "not more: what they share is shorter than this endpoint caches",
-        Bound::NotMarked => "not more: only what ends at a mark is kept, and none stands there",
-        Bound::NoEntry => "not more: what this endpoint keeps ends elsewhere",
-    }
-}
-
-/// An excerpt in one line: the end of what is shared, the beginning of what is not.
-fn excerpt(found: &Excerpt, paint: impl Fn(&str) -> String, sign: char) -> String {
-    let shared: Vec<char> = one_line(&found.shared).chars().collect();
-    let shared: String = shared[shared.len().saturating_sub(24)..].iter().collect();
-    let differs = shorten(&one_line(&found.differs), WIDTH - 4 - shared.chars().count());
-    format!("  {} {shared}{}", paint(&sign.to_string()), paint(&differs))
 }
 
 /// The same requests elsewhere.

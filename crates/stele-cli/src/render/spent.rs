@@ -44,6 +44,14 @@ pub fn session(tally: &Tally, state: &State) -> Vec<String> {
     lines
 }
 
+/// What `/cost` says while the agent works, of what was done since the session was opened here.
+pub fn so_far(tally: &Tally) -> Vec<String> {
+    let (steps, usage) = (plural(tally.steps, "step"), tokens(tally.account.usage()));
+    let mut lines = vec![format!("so far here: {steps} · {usage} · {}", figures(&tally.account))];
+    lines.extend(timeline::local_reuse(&tally.local_reuse));
+    lines
+}
+
 fn figures(account: &Account) -> String {
     format!("{}{}", cost(account.cost()), from_cache(account.hit_rate()))
 }

@@ -115,7 +115,7 @@ pub fn lines(
     let (name, command) = match (full, elsewhere) {
         (true, _) => ("new", "stele run \"…\"".to_owned()),
         (false, true) => {
-            let folder = super::inert::one_line(&crate::sessions::shell_word(&folder.display().to_string()));
+            let folder = super::inert::one_line(&super::word::shell_word(&folder.display().to_string()));
             ("continue", format!("stele run -C {folder} --resume {session} \"…\""))
         }
         (false, false) => ("continue", "stele run --continue \"…\"".to_owned()),

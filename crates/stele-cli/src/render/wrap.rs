@@ -11,8 +11,16 @@ const TAB: usize = 8;
 
 /// A whole text, its continued lines indented by so much. Nothing is broken without a number of columns.
 pub fn hanging(text: &str, columns: Option<usize>, indent: usize) -> String {
+    broken(Wrap { least: indent, ..Wrap::default() }, text, columns)
+}
+
+/// The rest of a line of which something stands there already, up to a column.
+pub fn behind(column: usize, text: &str, columns: Option<usize>, indent: usize) -> String {
+    broken(Wrap { column, begun: true, indent, least: indent, ..Wrap::default() }, text, columns)
+}
+
+fn broken(mut wrap: Wrap, text: &str, columns: Option<usize>) -> String {
     let Some(columns) = columns else { return text.to_owned() };
-    let mut wrap = Wrap { least: indent, ..Wrap::default() };
     let mut wrapped = wrap.feed(text, columns);
     wrapped.push_str(&wrap.end(columns));
     wrapped
@@ -143,6 +151,8 @@ mod tests {
         check("- one two three", 9, "- one two\n  three");
         check("  12. one two", 10, "  12. one\n      two");
         assert_eq!(hanging("tokens   1 2 3 4", Some(14), 9), "tokens   1 2 3\n         4");
+        assert_eq!(behind(8, " 1 2 3", Some(10), 2), " 1\n  2 3");
+        assert_eq!(behind(12, " 1 2 3", Some(10), 2), "\n  1 2 3");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use stele_core::Wire;
 use stele_proxy::read_prompt;
-use stele_testkit::{Say, Script, Server};
+use stele_testkit::{Behaviour, ParsedRequest, Say, Script, Server};
 
 use crate::support::{Done, Place, server};
 
@@ -149,6 +149,24 @@ fn a_tool_that_comes_later_is_named() {
     let explained = Done::of(place.stele(["cache", "explain", &id, "--json"])).lines().remove(0);
     assert_eq!(explained["change"], json!({"kind": "tool_set", "added": ["patch"], "removed": []}), "{explained}");
     assert_eq!(explained["parting"]["zone"], "tools");
+}
+
+#[test]
+fn a_request_of_which_nothing_is_known_is_not_said_to_have_continued() {
+    let place = Place::new();
+    let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("ok").into()));
+    // Shorter than this vendor keeps; then it reports no figure.
+    for words in [&["run", "hi"][..], &["run", "--continue", "and now?"]] {
+        assert_eq!(Done::of(place.on(&server, Wire::Gemini, words.iter().copied())).code, 0);
+    }
+    let explain = |words: &[&str]| Done::of(place.stele(["cache", "explain"].into_iter().chain(words.iter().copied())));
+    let none = explain(&["--json"]).lines();
+    assert_eq!(none, [json!({"request": null, "requests": 2, "below_minimum": 0, "not_reported": 1})]);
+    assert_eq!(
+        explain(&[]).out,
+        "no miss: one request continued the one before it, or began anew\n\
+         of 1 request the provider reported no cached tokens: nothing is known of what was read\n"
+    );
 }
 
 #[test]

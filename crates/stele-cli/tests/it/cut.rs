@@ -93,5 +93,39 @@ fn a_longer_life_that_a_wire_cannot_ask_for_is_said_to_do_nothing() {
         let done = Done::of(place.on(&server, wire, ["run", "hi"]));
         assert_eq!((done.code, told(&done)), (0, said), "{wire}: {done:?}");
         assert_eq!(told(&Done::of(place.on(&server, wire, ["doctor"]))), said, "{wire}");
+        let mut terminal = Terminal::start(place.on(&server, wire, []));
+        terminal.wait_for("> ");
+        terminal.type_line("/quit");
+        let (code, seen) = terminal.end();
+        assert_eq!((code, seen.matches("! skipped: cache.ttl = \"1h\" does nothing").count()), (0, said), "{seen}");
     }
+}
+
+#[test]
+fn a_question_that_a_signal_ends_is_over() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.home()).unwrap();
+    std::fs::write(place.home().join("config.toml"), "cache.warn_above = \"10 tokens\"\n").unwrap();
+    let server = server(Behaviour::in_order(Script::new([Say::text("one"), Say::text("two")])));
+    let done = Done::of(place.with(&server, ["run", "begin"]));
+    assert_eq!(done.code, 0, "{done:?}");
+    let mut terminal = Terminal::start(place.with(&server, ["--continue"]));
+    terminal.wait_for("> ");
+    terminal.type_line("/model other");
+    terminal.wait_for("[n]o: ");
+    terminal.type_keys("y");
+    terminal.wait_for("y");
+    terminal.interrupt();
+    terminal.wait_for("not switched");
+    terminal.wait_for("> ");
+    // Half an answer is no beginning of a prompt, and what was sent before comes back.
+    terminal.type_line("\u{1b}[A\u{1b}[A, again");
+    terminal.wait_for("two");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    let (code, seen) = terminal.end();
+    assert_eq!(code, 0, "{seen}");
+    let last = server.requests().pop().unwrap().json();
+    assert_eq!(last["model"], "scripted");
+    assert!(last["messages"].to_string().contains("\"begin, again\""), "{}", last["messages"]);
 }

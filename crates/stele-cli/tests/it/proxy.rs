@@ -60,7 +60,7 @@ fn a_command_runs_through_it_and_the_report_shows_what_was_read() {
     let none = Done::of(place.stele(["proxy", "explain"]));
     assert!(none.code == 0 && none.out.starts_with("no miss: each of 2 requests continued the one before"), "{none:?}");
     let none = Done::of(place.stele(["proxy", "explain", "--json"])).lines();
-    assert_eq!(none, [json!({"request": null, "requests": 2, "not_reported": 0})]);
+    assert_eq!(none, [json!({"request": null, "requests": 2, "below_minimum": 0, "not_reported": 0})]);
     let simulated = Done::of(place.stele(["proxy", "simulate", "--vendor", "deepseek", "--json"])).lines().remove(0);
     assert_eq!((&simulated["rules"], simulated["requests"].as_array().unwrap().len()), (&json!("deepseek"), 2));
     let table = Done::of(place.stele(["proxy", "simulate", "--vendor", "openai", "--model", "gpt-6.2-sol"]));

@@ -300,6 +300,7 @@ fn the_line_interface_talks_steers_and_leaves() {
     terminal.wait_for("env/scripted, as before\r\n");
     terminal.type_line("/cache");
     terminal.wait_for("verdict");
+    terminal.wait_for("scripted has no known price");
     terminal.type_line("/resume");
     terminal.wait_for("look around");
     terminal.type_line("/nonsense");
@@ -374,6 +375,16 @@ fn the_progress_line_fits_the_terminal() {
     assert!(width(&terminal.seen[..terminal.known]) < 20, "{:?}", terminal.seen);
     server.release();
     assert_eq!(terminal.end().0, 0);
+}
+
+#[test]
+fn an_error_has_its_code_once_however_narrow_the_terminal_is() {
+    for columns in [8, 12, 80] {
+        let place = Place::new();
+        let (code, seen) = Terminal::of_columns(columns, place.stele(["sessions", "show", "x"])).end();
+        let times = |text: &str| seen.matches(text).count();
+        assert_eq!((code, times("error:"), times("log.none")), (2, 1, 1), "{columns}: {seen}");
+    }
 }
 
 #[test]

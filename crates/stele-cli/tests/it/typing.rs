@@ -127,6 +127,24 @@ fn a_paste_is_one_message_as_it_stands_and_never_a_command() {
 }
 
 #[test]
+fn a_long_paste_comes_whole() {
+    let place = Place::new();
+    let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("I see.").into()));
+    let mut terminal = Terminal::start(place.with(&server, []));
+    terminal.wait_for("> ");
+    let text: String = (0..20_000).map(|at| format!("line {at} of a log\n")).collect();
+    terminal.paste(&text);
+    terminal.wait_for("line 19999 of a log");
+    terminal.type_line("what is wrong?");
+    terminal.wait_for("I see.");
+    terminal.wait_for("> ");
+    terminal.type_line("/quit");
+    assert_eq!(terminal.end().0, 0);
+    let sent = json!(format!("{text}what is wrong?")).to_string();
+    assert!(texts(&server.requests()[0]).contains(&sent));
+}
+
+#[test]
 fn a_command_that_waits_says_so_and_one_that_is_pasted_is_text() {
     let place = Place::new();
     let server = server(
@@ -356,6 +374,9 @@ fn jobs_are_listed_looked_at_and_stopped_and_their_ends_are_told() {
     terminal.type_line("/jobs");
     terminal.wait_for("j1: running, ");
     terminal.wait_for("j2: running, ");
+    terminal.type_line("/cost");
+    let cost = terminal.line_with("so far here: 2 steps");
+    assert!(cost.contains(" from cache"), "{cost}");
     server.release();
     terminal.wait_for("Started.");
     terminal.wait_for("> ");

@@ -61,10 +61,16 @@ impl Requests {
     }
 }
 
+/// The report on one session without its notes, for a session that cannot have a price.
+pub fn figures(store: &Store, id: &SessionId, style: Style) -> Result<Vec<String>> {
+    let found = Requests::of(store, id)?;
+    Ok(with_reuse(tables::session(&found.judge(None), &[], style), &found.local_reuse()))
+}
+
 /// The report on one session, as lines for a person.
 pub fn lines(store: &Store, id: &SessionId, style: Style) -> Result<Vec<String>> {
     let found = Requests::of(store, id)?;
-    Ok(with_reuse(tables::session(&found.judge(None), &[], style), &found.local_reuse()))
+    Ok(report_lines(&found, &found.judge(None), style))
 }
 
 fn report_lines(found: &Requests, judged: &Report, style: Style) -> Vec<String> {
@@ -132,7 +138,7 @@ fn sums(
     rules: Option<&str>,
 ) -> Result<(BTreeMap<String, Sum>, Reuse)> {
     let from = since.map(|time| Millis(now().0.saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX))));
-    let (mut sums, mut reuse): (BTreeMap<String, Sum>, Reuse) = Default::default();
+    let (mut sums, mut reused) = (BTreeMap::<String, Sum>::new(), Vec::new());
     for row in store.sessions(&Filter { cwd: None, limit: None })? {
         if from.is_some_and(|from| row.updated < from) {
             continue;
@@ -140,10 +146,7 @@ fn sums(
         let found = Requests::of(store, &row.id)?;
         let own = requests::own(row.parent.as_ref().map(|parent| parent.seq));
         let counts = |id: u64, at: Millis| own(id) && from.is_none_or(|from| at >= from);
-        for part in found.reused.iter().filter(|part| counts(part.id, part.at)) {
-            reuse.times += part.reuse.times;
-            reuse.bytes = reuse.bytes.saturating_add(part.reuse.bytes);
-        }
+        reused.extend(found.reused.iter().filter(|part| counts(part.id, part.at)).map(|part| part.reuse));
         let key = |request: &Recorded| {
             counts(request.id, request.at).then(|| match by {
                 SumBy::Session => row.id.to_string(),
@@ -158,14 +161,14 @@ fn sums(
             *entry = std::mem::take(entry).join(&sum);
         }
     }
-    Ok((sums, reuse))
+    Ok((sums, requests::total(reused)))
 }
 
 fn explain(found: &Requests, id: Option<u64>, rules: Option<&str>, as_json: bool, style: Style) -> Result<String> {
     let rules = proxy::judging(rules)?.rules;
     let judging = Judging { rules, price: &|request| found.price(request) };
-    proxy::explanation(&found.requests, id, &judging, as_json, style).ok_or_else(|| {
-        let message = format!("this session has no request {}", id.unwrap_or_default());
+    proxy::explanation(&found.requests, id, &judging, as_json, style).map_err(|unknown| {
+        let message = format!("this session has no request {unknown}");
         CommandError::usage("cache.no_request", message).hint("stele cache report ID  # lists them")
     })
 }

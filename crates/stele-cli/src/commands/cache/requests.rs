@@ -41,11 +41,7 @@ impl Requests {
 
     /// All results that were pointed at.
     pub fn local_reuse(&self) -> Reuse {
-        self.reused.iter().fold(Reuse::default(), |mut sum, part| {
-            sum.times += part.reuse.times;
-            sum.bytes = sum.bytes.saturating_add(part.reuse.bytes);
-            sum
-        })
+        total(self.reused.iter().map(|part| part.reuse))
     }
 
     /// What a request's route cost when it was sent.
@@ -209,6 +205,15 @@ fn messages(wire: Wire, list: &[u8]) -> Option<Vec<Segment>> {
     };
     let body = [format!("{{\"{field}\":[").as_bytes(), list, b"]}"].concat();
     read_prompt(wire, None, &body).ok().map(|prompt| prompt.segments)
+}
+
+/// All of it.
+pub fn total(reused: impl IntoIterator<Item = Reuse>) -> Reuse {
+    reused.into_iter().fold(Reuse::default(), |mut sum, reuse| {
+        sum.times += reuse.times;
+        sum.bytes = sum.bytes.saturating_add(reuse.bytes);
+        sum
+    })
 }
 
 /// Records that a session made itself, and not the one it was forked from.

@@ -14,7 +14,7 @@ use crate::error::{CommandError, Result};
 use crate::nearest;
 use crate::output;
 use crate::render::style::Style;
-use crate::render::{json, requests as tables};
+use crate::render::{explained, json, requests as tables};
 use crate::setup::{Setup, now};
 
 /// Names that an error lists.
@@ -114,36 +114,38 @@ fn report(setup: &Setup, found: &Recordings, judging: &Judging<'_>, as_json: boo
 }
 
 fn explain(setup: &Setup, found: &Recordings, id: Option<u64>, judging: &Judging<'_>, as_json: bool) -> Result<u8> {
-    let Some(text) = explanation(&found.requests, id, judging, as_json, setup.look.stdout()) else {
-        let message = format!("there is no request {} among those that were recorded", id.unwrap_or_default());
-        return Err(CommandError::usage("proxy.no_request", message).hint("stele proxy report  # lists them"));
-    };
+    let text = explanation(&found.requests, id, judging, as_json, setup.look.stdout()).map_err(|unknown| {
+        let message = format!("there is no request {unknown} among those that were recorded");
+        CommandError::usage("proxy.no_request", message).hint("stele proxy report  # lists them")
+    })?;
     output::print(&text)?;
     Ok(0)
 }
 
-/// Why a request, or without a number the last one that missed, read what it read, as text; `None` when there is no
-/// request of this number.
+/// Why a request, or without a number the last one that missed, read what it read, as text.
+///
+/// # Errors
+/// The number, where no request has it.
 pub fn explanation(
     requests: &[Recorded],
     id: Option<u64>,
     judging: &Judging<'_>,
     as_json: bool,
     style: Style,
-) -> Option<String> {
+) -> Result<String, u64> {
     let id = match id {
         Some(id) => id,
         None => {
             let report = stele_proxy::report(requests, judging);
             let Some(id) = last_miss(&report) else {
-                let none = tables::NoMiss::of(&report);
-                return Some(if as_json { json::line(&none) } else { none.describe() });
+                let none = explained::NoMiss::of(&report);
+                return Ok(if as_json { json::line(&none) } else { none.describe() });
             };
             id
         }
     };
-    let found = stele_proxy::explain(requests, id, judging)?;
-    Some(if as_json { json::line(&found) } else { tables::explanation(&found, style).join("\n") })
+    let found = stele_proxy::explain(requests, id, judging).ok_or(id)?;
+    Ok(if as_json { json::line(&found) } else { explained::explanation(&found, style).join("\n") })
 }
 
 /// The last request that read less than it could have.
@@ -168,7 +170,7 @@ pub fn simulation(
     style: Style,
 ) -> Result<String> {
     if let Some(model) = model {
-        is_known(model)?;
+        check_model(model)?;
     }
     let model = model.map(str::to_owned).or_else(|| default_model(vendor));
     // Rules that belong to no vendor have no model of their own: then the one that was asked.
@@ -179,7 +181,7 @@ pub fn simulation(
 }
 
 /// An error for a model of which nothing is known, with names that are like it.
-fn is_known(model: &str) -> Result<()> {
+fn check_model(model: &str) -> Result<()> {
     if stele_provider::list_price(model).is_some() || stele_provider::model(model).is_some() {
         return Ok(());
     }

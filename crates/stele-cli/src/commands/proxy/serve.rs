@@ -17,7 +17,7 @@ use super::folder;
 use crate::args::ServeArgs;
 use crate::error::{CommandError, Result};
 use crate::render::json;
-use crate::render::requests::{self, Served};
+use crate::render::served::{self, Served};
 use crate::render::style::Style;
 use crate::runtime::runtime;
 use crate::setup::Setup;
@@ -212,7 +212,7 @@ impl Log {
 
     fn say(&self, served: &Served<'_>) -> String {
         match self.voice {
-            Voice::Text(style) => requests::served(served, style).join("\n"),
+            Voice::Text(style) => served::served(served, style).join("\n"),
             Voice::Json => json::line(served),
         }
     }

@@ -1,28 +1,29 @@
 //! The text view: the model's words on standard output, what the agent does on standard error.
 
+mod calls;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, Text,
-    TodoItem, TodoStatus, Tool, ToolCalled, ToolGated, ToolResult, Verdict,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Record, Seq, SessionId, State, TodoItem,
+    TodoStatus, Tool,
 };
 use stele_provider::Delta;
 use stele_store::Store;
 
 use super::answer::{Answer, Show};
-use super::card::{self, Depth};
-use super::inert::{inert, one_line, shorten};
+use super::card::Depth;
+use super::inert::{one_line, shorten};
 use super::money::{elapsed, short};
 use super::quiet::Quiet;
 use super::screen::Screen;
 use super::wrap::hanging;
-use crate::approve;
 use crate::drive::OUTPUT_CLOSED;
-use crate::person::Pending;
-use crate::tally::allow_with;
+
+pub use calls::ShownCall;
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,19 +64,6 @@ pub struct TextView {
     steps: u64,
     tokens: u64,
     doing: String,
-}
-
-/// A call as far as it was shown.
-#[derive(Clone, Debug)]
-pub struct ShownCall {
-    pub name: String,
-    pub arguments: Text,
-    pub gated: Option<ToolGated>,
-    title: String,
-    refused: bool,
-    /// What is shown once the calls before are done.
-    waiting: Vec<String>,
-    done: bool,
 }
 
 impl TextView {
@@ -122,73 +110,6 @@ impl TextView {
                 _ => {}
             }
         }
-    }
-
-    fn called(&mut self, called: &ToolCalled) {
-        let title = card::title(
-            self.tool(&called.name),
-            &called.name,
-            called.arguments.as_str(),
-            &self.folder,
-            self.choice.depth,
-        );
-        let shown = ShownCall {
-            name: called.name.clone(),
-            arguments: called.arguments.clone(),
-            gated: None,
-            title,
-            refused: false,
-            waiting: Vec::new(),
-            done: false,
-        };
-        self.calls.insert(called.call, shown);
-    }
-
-    /// Shows something of a call once every call before it is done, so that calls that run at the same time
-    /// are shown one after the other.
-    fn put(&mut self, id: CallId, text: String) {
-        let first = self.calls.keys().next().is_none_or(|first| *first >= id);
-        match self.calls.get_mut(&id) {
-            Some(call) if !first => call.waiting.push(text),
-            _ => self.note(&text),
-        }
-    }
-
-    /// A call is done: it and what waited for it are shown.
-    fn done(&mut self, id: CallId) {
-        if let Some(call) = self.calls.get_mut(&id) {
-            call.done = true;
-        }
-        while let Some(mut entry) = self.calls.first_entry() {
-            let (id, waiting, done) = (*entry.key(), std::mem::take(&mut entry.get_mut().waiting), entry.get().done);
-            if done {
-                entry.remove();
-            }
-            for text in &waiting {
-                self.note(text);
-                self.last_title = Some(id);
-            }
-            if !done {
-                break;
-            }
-        }
-    }
-
-    /// Nothing follows: what still waits is shown.
-    pub fn rest(&mut self) {
-        for call in std::mem::take(&mut self.calls).into_values() {
-            call.waiting.iter().for_each(|text| self.note(text));
-        }
-    }
-
-    /// A call that was shown, for a question about it.
-    pub fn call(&self, call: CallId) -> Option<&ShownCall> {
-        self.calls.get(&call)
-    }
-
-    /// A tool by name.
-    pub fn tool(&self, name: &str) -> Option<&dyn Tool> {
-        self.tools.iter().find(|tool| tool.spec().name == name).map(AsRef::as_ref)
     }
 
     /// A line that is shown even when little is wanted.
@@ -333,94 +254,15 @@ impl TextView {
             Event::ToolGated(gated) => self.gated(gated),
             Event::ApprovalDecided(decided) => match &decided.outcome {
                 ApprovalOutcome::Unanswered => self.unanswered(decided.call),
-                ApprovalOutcome::Reject { reason } => {
-                    if let Some(call) = self.calls.get_mut(&decided.call) {
-                        call.refused = true;
-                        let by = if decided.by.0 == "person:cli" { "you" } else { &decided.by.0 };
-                        let line = format!(
-                            "{} {}\n  refused by {}: {}",
-                            style.red("✗"),
-                            call.title,
-                            one_line(by),
-                            one_line(reason)
-                        );
-                        self.put(decided.call, line);
-                    }
-                }
+                ApprovalOutcome::Reject { reason } => self.rejected(decided.call, &decided.by, reason),
                 ApprovalOutcome::Once | ApprovalOutcome::Always { .. } => {}
             },
-            Event::ToolStarted(started) => {
-                let title = self.calls.get(&started.call).map(|call| call.title.clone()).unwrap_or_default();
-                let first = self.calls.keys().next() == Some(&started.call);
-                self.put(started.call, format!("{} {title}", style.cyan("●")));
-                if first {
-                    self.last_title = Some(started.call);
-                }
-                self.doing = title;
-            }
+            Event::ToolStarted(started) => self.started(started.call),
             Event::ToolResult(result) => self.result(result),
             Event::TodoSet(set) => self.todo(&set.items),
             Event::TurnEnded(ended) => self.ended(&ended.reason),
             _ => {}
         }
-    }
-
-    fn gated(&mut self, gated: &ToolGated) {
-        let style = self.screen.style;
-        let Some(call) = self.calls.get_mut(&gated.call) else { return };
-        call.gated = Some(gated.clone());
-        if gated.decision == Verdict::Deny {
-            call.refused = true;
-            let reason = gated.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            let line = format!("{} {}\n  refused by {}{}", style.red("✗"), call.title, gated.by.0, one_line(&reason));
-            self.put(gated.call, line);
-        }
-    }
-
-    fn unanswered(&mut self, id: CallId) {
-        let style = self.screen.style;
-        let Some(call) = self.calls.get_mut(&id) else { return };
-        call.refused = true;
-        let gated = call.gated.as_ref();
-        let by = gated.map(|gated| gated.by.0.as_str()).unwrap_or_default();
-        let reason = gated.and_then(|gated| gated.reason.as_deref()).unwrap_or(by);
-        let no_rule = gated.is_some_and(|gated| gated.settled_with.is_empty() && gated.settled_by == Some(Mode::Full));
-        let advice = match gated.and_then(allow_with) {
-            Some(flag) if no_rule => format!("no rule can allow that, only {flag}"),
-            Some(flag) => format!("allow it with {}", one_line(&flag)),
-            None => "no flag allows it".to_owned(),
-        };
-        let line = format!(
-            "{} {}\n  refused: {}, and nobody is here to ask; {advice}",
-            style.red("✗"),
-            call.title,
-            one_line(reason)
-        );
-        self.put(id, line);
-    }
-
-    fn result(&mut self, result: &ToolResult) {
-        let style = self.screen.style;
-        let call = self.calls.get(&result.call);
-        // The refusal was shown with its reason already, and the list itself when it was set.
-        let shown = call.is_some_and(|call| call.refused || result.error.is_none() && call.name == "todo");
-        if !shown {
-            let asked_nobody = call.is_some_and(|call| call.name == "ask") && card::asked_nobody(result);
-            let (words, below) = match asked_nobody {
-                true => ("nobody to ask; the model decides".to_owned(), Vec::new()),
-                false => card::result(result, &self.folder, style, self.choice.depth),
-            };
-            let title = call.map_or("a call from before", |call| &call.title);
-            let titled = self.last_title == Some(result.call) || call.is_some_and(|call| !call.waiting.is_empty());
-            let mut text = if titled { format!("  {words}") } else { format!("  {title}: {words}") };
-            for line in below {
-                text.push_str("\n    ");
-                text.push_str(&line);
-            }
-            self.put(result.call, text);
-        }
-        self.done(result.call);
-        "waiting for the model".clone_into(&mut self.doing);
     }
 
     fn todo(&mut self, items: &[TodoItem]) {
@@ -481,33 +323,6 @@ impl TextView {
             Some(variable) => format!(" (route {}, key in {variable})", one_line(route)),
             None => format!(" (route {}, which was given no key)", one_line(route)),
         }
-    }
-
-    /// Shows a question: about a call, or what a tool wants to know.
-    pub fn question(&mut self, pending: &Pending) {
-        // Nothing goes on until it is answered.
-        self.doing.clear();
-        let style = self.screen.style;
-        let question = match pending {
-            Pending::Approval(call) => {
-                let Some(shown) = self.calls.get(call) else { return };
-                approve::question(shown, self.tool(&shown.name), &self.folder, &self.previews, style)
-            }
-            Pending::Question(question) => format!("{} {}", style.bold("?"), inert(&question.text).trim_end()),
-        };
-        self.warn(&question);
-    }
-
-    /// Shows what answers it, and where the answer stands.
-    pub fn choices(&mut self, pending: &Pending) {
-        let choices = match pending {
-            Pending::Approval(call) => {
-                let Some(shown) = self.calls.get(call) else { return };
-                approve::choices(shown)
-            }
-            Pending::Question(_) => "  your answer: ".to_owned(),
-        };
-        self.screen.prompt(&choices);
     }
 
     /// True when what goes on may be shown now.
