@@ -225,6 +225,14 @@ fn a_try_of_unknown_cost_counts_with_the_most_it_can_have_cost() {
 }
 
 #[test]
+fn a_new_header_is_not_in_what_was_counted() {
+    let mut run = failed(25, overloaded(Some(Usage { fresh: Some(3), output: Some(1), ..Usage::default() })));
+    assert_eq!(run.state.input_at_most(), 3);
+    open(&mut run, EpochReason::Restored, Some(PRICE));
+    assert_eq!(run.state.input_at_most(), run.state.prompt_bytes());
+}
+
+#[test]
 fn a_try_whose_end_nobody_saw_is_sent_again_only_within_the_limit() {
     for (tenths, sends) in [(25, 2), (15, 1)] {
         let whole = failed(tenths, overloaded(None));
