@@ -240,8 +240,8 @@ fn excerpt(bytes: &[u8], at: usize) -> Text {
 #[cfg(test)]
 mod tests {
     use stele_core::{
-        Config, EpochOpened, EpochReason, Event, Millis, Part, Record, Source, StepStarted, TurnStarted, UserMessage,
-        Wire, partial_answer,
+        Config, EpochOpened, EpochReason, Event, Header, Message, Millis, Parameters, Part, Record, Source,
+        StepStarted, TurnStarted, UserBlock, UserMessage, Wire, partial_answer,
     };
 
     use super::*;
@@ -255,21 +255,25 @@ mod tests {
         fold(state, UserMessage { item: None, source: Source::Person, content: vec![Part::text(text)] });
     }
 
-    fn open(state: &mut State, n: u32) {
-        let config = Config {
+    fn config(wire: Wire) -> Config {
+        Config {
             route: "r".into(),
-            wire: Wire::OpenaiChat,
+            wire,
             base_url: "http://127.0.0.1:1".into(),
             model: "m".into(),
-            encoder: stele_provider::revision(Wire::OpenaiChat).into(),
-            derive_rev: stele_core::derive_rev(Wire::OpenaiChat),
+            encoder: stele_provider::revision(wire).into(),
+            derive_rev: stele_core::derive_rev(wire),
             withheld: BTreeSet::new(),
-            parameters: Default::default(),
+            parameters: Parameters { max_output_tokens: Some(1), ..Parameters::default() },
             cache: Default::default(),
             dialect: None,
             images: Default::default(),
             headers: Default::default(),
-        };
+        }
+    }
+
+    fn open(state: &mut State, n: u32) {
+        let config = config(Wire::OpenaiChat);
         let opened = EpochOpened {
             n,
             reason: EpochReason::ModelChanged,
@@ -301,6 +305,21 @@ mod tests {
         }
         let [along, afterwards] = [along, afterwards].map(|encoded| encoded.unwrap().encoder().body().to_vec());
         assert!(along == afterwards && along.ends_with(br#""Yes."}]}"#));
+    }
+
+    #[test]
+    fn a_mark_reads_what_ends_as_far_before_it_as_the_provider_looks_back() {
+        let encoded = |blocks: usize| {
+            let encoder = Encoder::new(&Header::default(), &config(Wire::AnthropicMessages)).unwrap();
+            let mut encoded = Encoded { epoch: 1, withheld: BTreeSet::new(), encoder, surface: 0 };
+            let say = |at: usize| UserBlock::Text(at.to_string().into());
+            encoded.encoder.push(&Message::User(vec![say(0)]));
+            (1..=blocks).for_each(|at| encoded.encoder.push(&Message::User(vec![say(at)])));
+            encoded
+        };
+        let before = encoded(0);
+        let read = |blocks| encoded(blocks).readable_by_marks(&before, 20, &|_| true);
+        assert_eq!([read(1), read(19), read(20)], [before.len(), before.len(), 0]);
     }
 
     #[test]

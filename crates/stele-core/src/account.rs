@@ -198,7 +198,8 @@ fn plus(sum: Option<Micros>, more: Option<Micros>) -> Option<Micros> {
 mod tests {
     use super::*;
     use crate::{
-        AssistantMessage, BodyDigest, Hash, Millis, Producer, PromptDigest, Purpose, RequestSent, Seq, Stop, Wire,
+        AssistantMessage, BodyDigest, EpochOpened, EpochReason, Hash, Millis, Producer, PromptDigest, Purpose,
+        RequestSent, Seq, Stop, Wire,
     };
 
     fn terms(price: Option<Price>) -> Terms {
@@ -207,6 +208,23 @@ mod tests {
 
     fn fold(account: &mut Account, event: impl Into<Event>) {
         account.fold(&Record { seq: Seq(0), ts: Millis(0), turn: None, step: None, event: event.into() });
+    }
+
+    fn config(model: &str) -> Config {
+        Config {
+            route: "r".into(),
+            wire: Wire::OpenaiChat,
+            base_url: "http://127.0.0.1:1".into(),
+            model: model.into(),
+            encoder: String::new(),
+            derive_rev: 1,
+            parameters: Default::default(),
+            cache: Default::default(),
+            dialect: None,
+            images: Default::default(),
+            headers: Default::default(),
+            withheld: Default::default(),
+        }
     }
 
     fn sent() -> RequestSent {
@@ -293,6 +311,33 @@ mod tests {
         fold(&mut account, sent());
         fold(&mut account, answer(Some(told), false));
         assert_eq!((account.cost(), account.at_most()), (None, Some(Micros(85 + 14))));
+    }
+
+    #[test]
+    fn an_output_that_was_not_counted_is_as_long_as_it_may_be() {
+        let price = Price { input: Some(1_000_000), output: Some(2_000_000), ..Price::default() };
+        let mut account = Account::under(terms(Some(price)));
+        let told = Usage { fresh: Some(5), ..Usage::default() };
+        fold(&mut account, sent());
+        fold(&mut account, answer(Some(told), true));
+        assert_eq!((account.cost(), account.at_most()), (None, Some(Micros(5 + 2 * 1_000))));
+    }
+
+    #[test]
+    fn another_model_counts_anew() {
+        let price = Price { input: Some(1_000_000), output: Some(1_000_000), ..Price::default() };
+        let mut account = Account::default();
+        for ((model, counted), n) in [("m", 99), ("m", 10), ("n", 99)].into_iter().zip(1..) {
+            let config = Box::new(config(model));
+            let (reason, version, segments) = (EpochReason::ModelChanged, String::new(), Vec::new());
+            let (price, max_output) = (Some(price), Some(1_000));
+            fold(&mut account, EpochOpened { n, reason, version, cost: None, segments, config, price, max_output });
+            let prompt = PromptDigest { shared: 99, ..sent().prompt };
+            fold(&mut account, RequestSent { prompt, ..sent() });
+            let spent = account.at_most().unwrap().0;
+            assert_eq!(account.at_most_if_lost(), Some(Micros(spent + counted + 1_000)), "{n}");
+            fold(&mut account, answer(Some(Usage { fresh: Some(10), output: Some(0), ..Usage::default() }), false));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What differs from the log when a session is resumed: all of it is found, priced and named.
 
-use stele_agent::{AgentOptions, ChangedSince, Command, Driver, Taken};
-use stele_core::{By, CacheTtl, EndReason, EpochCost, EpochReason, Micros, Price, SessionId, Wire};
+use stele_agent::{AgentOptions, ChangedSince, Clock, Command, Driver, Taken};
+use stele_core::{By, CacheTtl, EndReason, EpochCost, EpochReason, Micros, Millis, Price, SessionId, Wire};
 use stele_provider::Marks;
 use stele_testkit::{Say, Script};
 
@@ -61,9 +61,10 @@ async fn an_undo_alone_keeps_header_and_configuration_and_asks_nothing() {
         let driver = stage.open_with(&session, |_| {});
         assert!(driver.drift().is_none() && driver.next_cut().unwrap().is_none(), "{wire}");
         drop(driver);
-        let driver = resumed(&stage, &session, |_| {}).await;
+        let driver = resumed(&stage, &session, |options| options.routes[0].own_price = Some(PRICE)).await;
         let epochs = epochs(&stage, &session);
         assert_eq!(reasons(&stage, &session), [EpochReason::Initial, EpochReason::Undo], "{wire}");
+        assert_eq!(epochs[1].price, Some(PRICE), "{wire}: what it costs is what it costs today");
         assert_eq!(epochs[0].segments, epochs[1].segments, "{wire}");
         assert_eq!(epochs[0].config, epochs[1].config, "{wire}");
         assert_clean(&stage, driver);
@@ -87,6 +88,26 @@ async fn what_the_configuration_changed_has_a_price_of_its_own_after_an_undo() {
         assert!(last_body(&stage).contains("in verse"), "{wire}");
         assert_clean(&stage, driver);
     }
+}
+
+#[tokio::test]
+async fn what_an_undo_loses_anyway_is_not_in_the_price_of_what_differs() {
+    let answer = "No mark ends at an answer. ".repeat(400);
+    let script = Script::new([Say::text(&answer), Say::text("two"), Say::text("three")]);
+    let stage = Stage::new(Wire::AnthropicMessages, script);
+    let mut driver = stage.create();
+    ask(&mut driver, "go").await;
+    ask(&mut driver, "and now?").await;
+    undo(&mut driver);
+    let session = driver.session().clone();
+    drop(driver);
+    let mut driver = stage.open_with(&session, another_persona);
+    let beside = driver.drift().unwrap().cost;
+    assert_eq!(ask(&mut driver, "again").await, EndReason::Completed);
+    let whole = epochs(&stage, &session).pop().unwrap().cost.unwrap();
+    assert!(beside.tokens > 100 && beside.tokens + 2_000 < whole.tokens, "{beside:?} {whole:?}");
+    assert!(beside.money.unwrap().0 + 10_000 < whole.money.unwrap().0, "{beside:?} {whole:?}");
+    assert_clean(&stage, driver);
 }
 
 #[tokio::test]
@@ -299,20 +320,25 @@ async fn what_is_lost_is_priced_as_what_writing_it_again_costs() {
         stage.ttl = Some(life);
         stage.write("AGENTS.md", &"Mind the tests of this project. ".repeat(400));
         let mut driver = stage.create();
-        ask(&mut driver, "go").await;
+        ask(&mut driver, &"Think of all of it. ".repeat(400)).await;
         let session = driver.session().clone();
         drop(driver);
-        let cost = stage
-            .open_with(&session, |options| {
+        let cost_at = |clock: Option<Clock>| {
+            let changed = |options: &mut AgentOptions| {
                 another_persona(options);
                 options.routes[0].own_price = Some(WRITES);
-            })
-            .drift()
-            .unwrap()
-            .cost;
+                options.clock = clock.unwrap_or(options.clock);
+            };
+            stage.open_with(&session, changed).drift().unwrap().cost
+        };
+        let cost = cost_at(None);
         // In halves of a millionth: 11.5 for what is kept for five minutes, 19 for what is kept for an hour.
         let (money, least, most) = (cost.money.unwrap().0 * 2 + 2, cost.tokens * 23, cost.tokens * dearest);
         assert!(money >= least && money <= most + 4, "{life:?}: {cost:?}");
         assert_eq!(money > least + 1_000, life == CacheTtl::Hour, "{life:?}: {cost:?}");
+        // The history is never kept for an hour.
+        assert_eq!(money + 10_000 < most, life == CacheTtl::Hour, "{life:?}: {cost:?}");
+        let half_an_hour_later = Clock { now: || Millis((LATER.now)().0 - 90 * 60_000), ..LATER };
+        assert_eq!(cost_at(Some(half_an_hour_later)).tokens > 0, life == CacheTtl::Hour, "{life:?}");
     }
 }

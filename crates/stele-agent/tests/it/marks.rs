@@ -6,7 +6,7 @@ use stele_core::{By, EndReason, Event, Micros, Price, Usage, Wire};
 use stele_testkit::{Behaviour, Fault, FaultKind, Received, Say, Script};
 
 use crate::epochs::{assert_clean, epochs, left, records};
-use crate::stage::{Stage, ask};
+use crate::stage::{LATER, Stage, ask};
 
 /// A step that adds more blocks than Anthropic looks back over.
 fn many() -> Say {
@@ -102,6 +102,22 @@ async fn going_back_to_a_model_reads_what_it_was_sent_and_is_priced_so() {
 }
 
 #[tokio::test]
+async fn what_a_model_was_sent_two_hours_ago_is_not_priced_as_read() {
+    let stage = stage(Behaviour::in_order(Script::new([Say::text("planned"), Say::text("worked")])));
+    let mut driver = stage.create();
+    ask(&mut driver, "plan").await;
+    let session = driver.session().clone();
+    drop(driver);
+    let mut driver = stage.open_with(&session, |options| options.clock = LATER);
+    go_on_with(&mut driver, "other", "model-b");
+    ask(&mut driver, "work").await;
+    let back = driver.model_cost("main", "model-a").unwrap();
+    assert_eq!(back, driver.model_cost("main", "model-c").unwrap(), "as a model that was asked nothing");
+    assert_eq!(Some(back.tokens), usages(&stage, &driver)[1].input());
+    assert_clean(&stage, driver);
+}
+
+#[tokio::test]
 async fn what_no_mark_ends_at_is_not_read_though_it_is_the_same() {
     let (stage, session) = left(Wire::AnthropicMessages).await;
     let persona = |options: &mut AgentOptions| options.persona = Some("Answer in verse.".into());
@@ -111,6 +127,7 @@ async fn what_no_mark_ends_at_is_not_read_though_it_is_the_same() {
     assert_eq!(driver.next_cut().unwrap().unwrap().cost.tokens, sent.input.unwrap());
     ask(&mut driver, "and now?").await;
     assert_eq!(usages(&stage, &driver).pop().unwrap().cache_read, Some(0));
+    assert_eq!(stage.requests().last().map(marks), Some(3), "nothing is marked where nothing of it ended");
     assert_eq!(epochs(&stage, &session).pop().unwrap().cost.unwrap().money, None::<Micros>);
     assert_clean(&stage, driver);
 }

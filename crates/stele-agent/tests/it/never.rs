@@ -251,6 +251,7 @@ async fn never_07_no_time_of_the_log_is_shown_to_the_model() {
                 // Milliseconds, seconds, and the day as a date.
                 let times = [record.ts.0.to_string(), (record.ts.0 / 1_000).to_string(), "2026-09-2".to_owned()];
                 for body in &own {
+                    assert_eq!(body.matches("2026-11-30").count(), 1, "{wire}: the preface alone has a date: {body}");
                     assert!(times.iter().all(|time| !body.contains(time)), "{wire}: {times:?} in {body}");
                 }
             }

@@ -240,6 +240,11 @@ async fn ctx_05_a_repair_is_a_cut_like_others() {
         let opened = epochs(&stage, driver.session()).into_iter().map(|opened| (opened.n, opened.reason));
         let expected = [(1, EpochReason::Initial), (2, EpochReason::Repair)];
         assert_eq!(opened.collect::<Vec<_>>(), expected, "{wire}");
+        // What is sent without the image is the first request of the new epoch, not the last of the old one.
+        let mut kinds: Vec<&str> = records(&stage, driver.session()).iter().map(|record| record.event.kind()).collect();
+        kinds.retain(|kind| matches!(*kind, "epoch/opened" | "request/sent" | "request/failed"));
+        let (epoch, sent, failed) = ("epoch/opened", "request/sent", "request/failed");
+        assert_eq!(kinds, [epoch, sent, sent, failed, epoch, sent, sent], "{wire}");
         assert_clean(&stage, driver);
     }
 }

@@ -3,6 +3,7 @@
 use stele_core::{
     AssistantMessage, Block, BodyDigest, Config, EpochOpened, EpochReason, Event, Failure, FailureCode, Hash, Millis,
     PromptDigest, Purpose, Record, RequestFailed, RequestSent, State, StepEnded, StepStarted, Stop, TurnStarted, Usage,
+    Wire,
 };
 
 use crate::world::{config, producer};
@@ -125,6 +126,24 @@ fn logs_of_before_go_by_what_was_sent_last() {
     log.open(&of(2, "n"));
     log.open(&of(2, "m"));
     log.ends_at(&[]);
+}
+
+#[test]
+fn what_one_endpoint_answered_is_in_no_others_cache() {
+    let here = of(3, "m");
+    let mut log = Log::new(&here);
+    log.send("a");
+    log.answer();
+    log.append(StepEnded {});
+    log.ends_at(&["a"]);
+    let wire = if here.wire == Wire::Gemini { Wire::OpenaiChat } else { Wire::Gemini };
+    let elsewhere = Config { base_url: "http://127.0.0.1:2".into(), ..here.clone() };
+    for other in [of(3, "n"), elsewhere, Config { wire, ..here.clone() }] {
+        log.open(&other);
+        log.ends_at(&[]);
+        log.open(&here);
+        log.ends_at(&["a"]);
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Optional fields that an endpoint refuses.
 
 use stele_core::{
-    Action, BodyDigest, CapsSet, EndReason, Event, Failure, FailureCode, Hash, OptionalField, Phase, PromptDigest,
-    Purpose, RequestFailed, RequestSent, Target, limits, owed,
+    Action, BodyDigest, CapsSet, Config, EndReason, Event, Failure, FailureCode, Hash, OptionalField, Parameters,
+    Phase, PromptDigest, Purpose, RequestFailed, RequestSent, Target, Wire, limits, owed,
 };
 
 use crate::world::{Run, World, config};
@@ -87,4 +87,15 @@ fn a_configuration_that_was_logged_before_has_every_field() {
     assert_eq!(json.get("withheld"), None);
     let read: stele_core::Config = serde_json::from_value(json).unwrap();
     assert_eq!(read, config());
+}
+
+#[test]
+fn encrypted_reasoning_is_asked_for_always_and_in_logs_of_before_with_an_effort() {
+    let asks = |derive_rev, effort: Option<&str>| {
+        let parameters = Parameters { effort: effort.map(str::to_owned), ..Parameters::default() };
+        let config = Config { wire: Wire::OpenaiResponses, derive_rev, parameters, ..config() };
+        config.sends(OptionalField::Include)
+    };
+    assert_eq!([asks(3, None), asks(3, Some("low"))], [true, true]);
+    assert_eq!([asks(2, None), asks(2, Some("low"))], [false, true]);
 }

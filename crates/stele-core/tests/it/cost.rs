@@ -225,6 +225,20 @@ fn a_try_of_unknown_cost_counts_with_the_most_it_can_have_cost() {
 }
 
 #[test]
+fn what_was_counted_holds_without_a_new_header_and_for_no_other_model() {
+    let mut run = failed(25, overloaded(Some(Usage { fresh: Some(1), output: Some(1), ..Usage::default() })));
+    let all = run.state.prompt_bytes();
+    assert_eq!(run.state.input_at_most(), 1);
+    // The two bytes of the prompt were counted as one token.
+    open(&mut run, EpochReason::Restored, Some(PRICE));
+    assert_eq!(run.state.input_at_most(), all - 2 + 1);
+    let Some(Event::EpochOpened(mut opened)) = run.log.last().map(|record| record.event.clone()) else { panic!() };
+    (opened.n, opened.config.model) = (opened.n + 1, "another".into());
+    run.append(opened);
+    assert_eq!(run.state.input_at_most(), all);
+}
+
+#[test]
 fn a_try_whose_end_nobody_saw_is_sent_again_only_within_the_limit() {
     for (tenths, sends) in [(25, 2), (15, 1)] {
         let whole = failed(tenths, overloaded(None));

@@ -130,6 +130,7 @@ fn a_call_that_was_killed_gets_a_fixed_result_in_the_order_of_the_calls() {
 fn signed_reasoning_goes_back_byte_for_byte_or_not_at_all() {
     let signed = r#"{"type":"thinking","thinking":"because é","signature":"AAA="}"#;
     let emptied = r#"{"type":"thinking","thinking":"","signature":"BBB="}"#;
+    let half = r#"{"type":"thinking","thinking":"half","signature":"CCC="}"#;
     let surface = [
         user("q"),
         assistant("model-a", vec![reasoning("because é", Some(signed)), call(2)], false),
@@ -137,6 +138,8 @@ fn signed_reasoning_goes_back_byte_for_byte_or_not_at_all() {
         assistant("model-a", vec![reasoning("", Some(emptied)), text("ok")], false),
         user("go on"),
         assistant("model-a", vec![reasoning("half", None)], true),
+        user("so?"),
+        assistant("model-a", vec![reasoning("half", Some(half)), text("so")], true),
         user("more"),
     ];
     let messages = derive(&surface, 0, &calls(), &anthropic("model-a"));
@@ -237,8 +240,10 @@ fn thinking_whose_text_was_left_out_goes_back_when_it_is_signed() {
     let wire = Wire::AnthropicMessages;
     let emptied = r#"{"type":"thinking","thinking":"","signature":"S="}"#;
     let unsigned = r#"{"type":"thinking","thinking":""}"#;
+    let blank = r#"{"type":"thinking","thinking":"","signature":""}"#;
     let sent = |base_url: &str, derive_rev: u32| -> Vec<String> {
-        let content = vec![reasoning("", Some(emptied)), reasoning("", Some(unsigned)), call(1)];
+        let content =
+            vec![reasoning("", Some(emptied)), reasoning("", Some(unsigned)), reasoning("", Some(blank)), call(1)];
         let surface = [user("q"), assistant("m", content, false), result(1, "P")];
         let config = Config { wire, model: "m".into(), base_url: base_url.into(), derive_rev, ..config() };
         let messages = derive(&surface, 0, &calls(), &config);

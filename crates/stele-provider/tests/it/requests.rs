@@ -348,6 +348,16 @@ fn beside_the_ends_of_two_requests_the_preface_has_no_mark_and_gets_it_back() {
         assert_eq!(marked(&encoder), expect, "{ends:?}");
         assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()), "{ends:?}");
     }
+    // Of what was hashed with the preface's mark nothing is kept once that is missing, though all of it came before.
+    let answered = encoder.items().len();
+    encoder.set_earlier(&[answered]);
+    encoder.push(&assistant(vec![text("so")]));
+    encoder.push(&user(vec![say("and then?")]));
+    let failed = encoder.items().len();
+    encoder.push(&user(vec![say("go on")]));
+    encoder.set_earlier(&[answered, failed]);
+    assert_eq!(marked(&encoder), ["system", "user 4.1", "user 6.1", "user 7.1"]);
+    assert_eq!(encoder.body_digest().hash, Hash::of(&encoder.body().to_vec()));
 }
 
 #[test]

@@ -93,30 +93,39 @@ fn ctx_06_marks_and_keys_change_no_item() {
 
 #[test]
 fn never_01_the_order_of_blocks_is_the_models() {
-    let thought = |word: &str| match word {
-        "y" => r#"{"type":"thinking","thinking":"y","signature":"1"}"#,
-        _ => r#"{"type":"thinking","thinking":"a","signature":"0"}"#,
-    };
-    let messages = [
-        user(vec![say("z"), say("b")]),
-        assistant(vec![
-            reasoning("y", Some(thought("y"))),
-            text("x"),
-            reasoning("a", Some(thought("a"))),
-            call(9, "c-9", "read", "{}"),
-            call(3, "c-3", "bash", "{}"),
-        ]),
-        user(vec![result(9, "c-9", "read", "w", false), result(3, "c-3", "bash", "d", false), say("c")]),
-    ];
     for wire in Wire::ALL {
+        let thought = |word: &str| match wire {
+            Wire::AnthropicMessages => format!(r#"{{"type":"thinking","thinking":"{word}","signature":"{word}="}}"#),
+            Wire::Gemini => format!(r#"{{"thought":true,"text":"so {word}","thoughtSignature":"{word}="}}"#),
+            Wire::OpenaiResponses | Wire::OpenaiChat => {
+                format!(r#"{{"type":"reasoning","summary":[],"encrypted_content":"{word}="}}"#)
+            }
+        };
+        let (first, second) = (thought("y"), thought("a"));
+        let messages = [
+            user(vec![say("z"), say("b")]),
+            assistant(vec![
+                reasoning("y", Some(&first)),
+                text("x"),
+                reasoning("a", Some(&second)),
+                call(9, "c-9", "read", "{}"),
+                text("m"),
+                call(3, "c-3", "bash", "{}"),
+            ]),
+            user(vec![result(9, "c-9", "read", "w", false), result(3, "c-3", "bash", "d", false), say("c")]),
+        ];
         let body = body(&encoder(&config(wire), &header(), &messages));
-        let words: Vec<String> = said(wire, &body).into_iter().filter(|text| text.len() == 1).collect();
-        assert_eq!(words, ["z", "b", "x", "w", "d", "c"], "{wire}: {body}");
-        let at = |needle: &str| body.find(needle).unwrap_or_else(|| panic!("{wire} has no {needle}: {body}"));
-        if wire == Wire::AnthropicMessages {
-            assert!(at(thought("y")) < at(thought("a")));
-        }
-        assert!(at("c-9") < at("c-3") && body.rfind("c-9") < body.rfind("c-3"), "{wire}");
+        let mut words = said(wire, &body);
+        words.retain(|text| text.len() == 1 || text == "x\n\nm");
+        let (blocks, expected): (Vec<&str>, &[&str]) = match wire {
+            // An answer is one text there, and calls, and no reasoning.
+            Wire::OpenaiChat => (vec![r#""x\n\nm""#, "c-9", "c-3"], &["z", "b", "x\n\nm", "w", "d", "c"]),
+            _ => (vec![&first, r#""x""#, &second, "c-9", r#""m""#, "c-3"], &["z", "b", "x", "m", "w", "d", "c"]),
+        };
+        assert_eq!(words, expected, "{wire}: {body}");
+        let at = |needle: &&str| body.find(*needle).unwrap_or_else(|| panic!("{wire} has no {needle}: {body}"));
+        assert!(blocks.iter().map(at).is_sorted(), "{wire}: {body}");
+        assert!(body.rfind("c-9") < body.rfind("c-3"), "{wire}: {body}");
     }
 }
 

@@ -40,6 +40,17 @@ fn ctx_08_a_result_is_reused_only_while_the_file_is_the_one_that_was_shown() {
     back_in_time();
     assert_eq!(shown(), "1→sane line of text");
 
+    // One byte of the lines that were shown, far into a large file.
+    let large = |word: &str| format!("{}{}{word}\n", "some line of text\n".repeat(8_000), "the end\n".repeat(199));
+    let end = || session.call("read", json!({"path": "large.txt", "offset": 8_001}));
+    let path_of_large = session.file("large.txt", large("one"));
+    let modified_large = path_of_large.metadata().unwrap().modified().unwrap();
+    assert!(end().content.contains("8200→one"));
+    session.file("large.txt", large("two"));
+    File::options().write(true).open(&path_of_large).unwrap().set_modified(modified_large).unwrap();
+    assert!(end().content.contains("8200→two"));
+    assert!(end().meta.read.unwrap().unchanged);
+
     // Nothing but its time: that is the same file, and the saving is there.
     session.file("a.txt", &late);
     assert_eq!(shown(), "a pointer");
