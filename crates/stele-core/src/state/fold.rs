@@ -377,11 +377,14 @@ impl State {
             let (config, prompt, at) = (&epoch.config, sent.prompt, sent.at);
             let (wire, base_url, model) = (config.wire, config.base_url.clone(), config.model.clone());
             let (marked, parameters) = (config.sends(OptionalField::CacheControl), config.parameters.clone());
-            self.answered.retain(|answered| !answered.is_of(config));
+            let before = self.answered.iter().position(|answered| answered.is_of(config));
+            let before = before.map(|index| self.answered.remove(index));
+            let alike = before.filter(|before| before.marked == marked && before.parameters == parameters);
+            let ends = alike.map_or_else(Vec::new, |before| before.followed_by(&prompt, at));
             if self.answered.len() == ENDPOINTS_MAX {
                 self.answered.remove(0);
             }
-            self.answered.push(Answered { wire, base_url, model, at, marked, parameters, prompt });
+            self.answered.push(Answered { wire, base_url, model, at, marked, parameters, prompt, ends });
         }
     }
 
