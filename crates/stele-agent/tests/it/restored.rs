@@ -55,7 +55,7 @@ async fn what_a_tool_changes_is_in_the_log_before_it_is_changed_and_only_once() 
         .map(|file| file.path.rsplit('/').next().unwrap())
         .collect();
     assert_eq!((net, &done.not_covered), (vec!["f", "made"], &vec![]));
-    assert_eq!(driver.undo(me(), ChangedSince::Leave).unwrap().left, []);
+    assert_eq!(driver.undo(me(), ChangedSince::Leave).await.unwrap().left, []);
     assert_eq!((stage.read("f").as_str(), stage.read("g").as_str()), ("old\n", "old\n"));
     assert!(!stage.path("made").exists());
 }
@@ -68,7 +68,7 @@ async fn a_fork_finishes_nothing_that_was_cut_off_in_what_it_continues() {
     let mut driver = stage.create();
     ask(&mut driver, "go").await;
     let mut notices = driver.subscribe();
-    driver.undo(me(), ChangedSince::Leave).unwrap();
+    driver.undo(me(), ChangedSince::Leave).await.unwrap();
     let last = kinds(&mut notices);
     assert_eq!(last.last(), Some(&"restore/ended"));
     // A log as it is after a kill: without its end. The file as it was just before.
@@ -77,11 +77,11 @@ async fn a_fork_finishes_nothing_that_was_cut_off_in_what_it_continues() {
     let cut = head.before().unwrap();
     stage.write("f", "new\n");
     let fork = Driver::fork(&stage.agent(), &session, Some(cut)).unwrap();
-    assert!(fork.state().history().unrestored().is_none());
+    assert!(fork.state().history().unrestored().is_empty());
     assert_eq!(stage.read("f"), "new\n");
     drop((driver, fork));
     let mut driver = stage.open(&session, OpenPolicy::Close);
-    assert!(driver.finished().is_none());
+    assert!(driver.finished().is_empty());
     assert_eq!(stage.read("f"), "new\n", "what ended is not done again");
 }
 
@@ -100,14 +100,14 @@ async fn large_files_that_take_each_others_place_are_named_and_stay() {
     ask(&mut driver, "go").await;
     let rotated = BTreeMap::from([("a", Some(b'b')), ("b", Some(b'c')), ("c", Some(b'a'))]);
     for _ in 0..2 {
-        let undone = driver.undo(me(), ChangedSince::Overwrite).unwrap();
+        let undone = driver.undo(me(), ChangedSince::Overwrite).await.unwrap();
         assert_eq!(contents(&["a", "b", "c"]), rotated, "they stay");
         assert_eq!(contents(&["d", "moved"]), BTreeMap::from([("d", Some(b'd')), ("moved", None)]));
         for name in ["a", "b", "c"] {
             let named = |said: &String| said.contains(&format!("/{name}, "));
             assert!(undone.not_covered.iter().any(named), "{name}: {:?}", undone.not_covered);
         }
-        driver.redo(me(), ChangedSince::Overwrite).unwrap();
+        driver.redo(me(), ChangedSince::Overwrite).await.unwrap();
         assert_eq!(contents(&["a", "b", "c"]), rotated);
     }
 }
