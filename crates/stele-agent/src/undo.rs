@@ -21,7 +21,7 @@ use stele_store::Store;
 use crate::driver::Driver;
 use crate::{Agent, ChangedSince, Error, Result};
 pub use finish::Finished;
-use plan::{Plan, kept_again};
+use plan::Plan;
 
 /// What an undo or redo did, or would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +117,8 @@ impl Driver {
         let restored = plan.restored(turn, undone.changes.title.clone(), Vec::new());
         self.log_restored(redone, State::redo_cut, by.clone(), &undone.todo)?;
         let take_back = |driver: &mut Self| {
-            let files = undone.files.iter().map(|file| kept_again(file, driver.agent.store())).collect();
+            // Their bytes are in the log since the undo.
+            let files = undone.files.clone();
             let not_covered = undone.changes.not_covered.clone();
             let taken_back = UndoApplied { turn, by: by.clone(), files, left: Vec::new(), not_covered };
             driver.log_restored(taken_back, State::undo_cut, by, &todo)

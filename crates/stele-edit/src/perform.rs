@@ -141,7 +141,9 @@ impl Work<'_> {
             let done = match outcome {
                 Outcome::Found(found) => self.found(index, &found, &mut pieces),
                 Outcome::Refused(refusal) => Err(refusal),
-                Outcome::Several { hits, count, more } => Err(said::several(self.source, self.dialect, &hits, count, more)),
+                Outcome::Several { hits, count, more } => {
+                    Err(said::several(self.source, self.dialect, &hits, count, more))
+                }
                 // Looking for the closest region is worth its time only for what is shown.
                 Outcome::Missing if explained < FAILURES => {
                     explained += 1;

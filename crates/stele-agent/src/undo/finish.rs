@@ -99,7 +99,8 @@ impl Driver {
             self.finish_all().await?;
         }
         for finished in self.finished() {
-            self.notify(Notice::Warning { code: finished.code(), text: finished.to_string().into() });
+            let code = finished.code();
+            self.notify(Notice::Warning { code, text: format!("{code}: {finished}").into() });
         }
         Ok(())
     }

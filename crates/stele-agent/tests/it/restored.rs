@@ -1,10 +1,11 @@
 //! What is logged before files are changed, and what becomes of it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::json;
-use stele_agent::{ChangedSince, Driver, OpenPolicy};
+use stele_agent::{AgentOptions, ChangedSince, Driver, Error, OpenPolicy};
 use stele_core::{By, Event, Wire};
 use stele_testkit::{Say, Script};
 
@@ -58,6 +59,70 @@ async fn what_a_tool_changes_is_in_the_log_before_it_is_changed_and_only_once() 
     assert_eq!(driver.undo(me(), ChangedSince::Leave).await.unwrap().left, []);
     assert_eq!((stage.read("f").as_str(), stage.read("g").as_str()), ("old\n", "old\n"));
     assert!(!stage.path("made").exists());
+}
+
+#[tokio::test]
+async fn an_undo_that_waits_for_a_folder_holds_nobody_else_up() {
+    let stage =
+        Stage::new(Wire::OpenaiChat, Script::new([Say::call("bash", &bash("echo new > f")), Say::text("Done.")]));
+    stage.write("f", "old\n");
+    let mut driver = stage.create();
+    ask(&mut driver, "go").await;
+    for (to, redo) in [("old\n", false), ("new\n", true)] {
+        // As another process of Stele does that changes a file in it.
+        let folder = fs::File::open(&stage.folder).unwrap();
+        folder.lock().unwrap();
+        let order = RefCell::new(Vec::new());
+        let restored = async {
+            let restored = if redo {
+                driver.redo(me(), ChangedSince::Leave).await
+            } else {
+                driver.undo(me(), ChangedSince::Leave).await
+            };
+            order.borrow_mut().push("restored");
+            restored.unwrap()
+        };
+        let released = async {
+            drop(folder);
+            order.borrow_mut().push("released");
+        };
+        let (restored, ()) = tokio::join!(restored, released);
+        assert_eq!((restored.files.len(), stage.read("f").as_str()), (1, to));
+        assert_eq!(*order.borrow(), ["released", "restored"]);
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_restored_can_be_asked_for_again() {
+    let stage = Stage::new(Wire::OpenaiChat, Script::new([Say::call("bash", &bash("echo new > f; echo new > g"))]));
+    ["f", "g"].iter().for_each(|name| stage.write(name, "old\n"));
+    // A file of two names is written in place, for which there is no room below.
+    fs::hard_link(stage.path("f"), stage.path("f-too")).unwrap();
+    let mut driver = stage.create();
+    ask(&mut driver, "go").await;
+    let session = driver.session().clone();
+    drop(driver);
+    let no_room = |options: &mut AgentOptions| options.in_place.kept = Some(stage.path("g").join("kept"));
+    let contents = || ["f", "f-too", "g"].map(|name| stage.read(name));
+    for to in ["old\n", "new\n", "old\n"] {
+        let before = contents();
+        for attempt in 0..3 {
+            let mut driver = match attempt {
+                2 => stage.open(&session, OpenPolicy::Close),
+                _ => stage.open_with(&session, no_room),
+            };
+            let restored = match to {
+                "old\n" => driver.undo(me(), ChangedSince::Leave).await,
+                _ => driver.redo(me(), ChangedSince::Leave).await,
+            };
+            if attempt < 2 {
+                assert!(matches!(restored, Err(Error::Restore(_))), "{restored:?}");
+                assert_eq!((contents(), driver.finished().len()), (before.clone(), 0));
+            } else {
+                assert_eq!((restored.unwrap().left, contents()), (vec![], [to; 3].map(str::to_owned)));
+            }
+        }
+    }
 }
 
 #[tokio::test]
