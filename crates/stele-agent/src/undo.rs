@@ -1,8 +1,9 @@
 //! Taking a turn back, and doing it again: its files and its part of the conversation.
 //!
 //! What is about to be replaced is in the log, with the record that says so, before the first file is touched: a process
-//! that is killed on the way leaves a turn that counts as taken back, and whoever opens the session next finishes it. All
-//! files of one undo change or none; when none could, the record is taken back.
+//! that is killed on the way leaves a turn that counts as taken back, and whoever goes on next finishes it (`finish`). All
+//! files of one undo change or none; when none could, the record is taken back. Files are read and written beside the
+//! driver's thread: for their folders it may have to wait.
 //!
 //! **Invariant:** a file is touched only while it is exactly what the log says it was left as, and only when the log
 //! keeps what it is, unless somebody asked for more.
