@@ -141,11 +141,19 @@ impl Encoded {
     /// that the earlier one marked and a mark of this one looks back to, over so many items.
     pub(crate) fn readable_by_marks(&self, earlier: &Self, look_back: usize, counts: &dyn Fn(Zone) -> bool) -> u64 {
         let shared = self.shared_with(earlier, counts);
-        let marks = self.encoder.marks();
-        let seen = |entry: &usize| marks.iter().any(|mark| (*entry..*entry + look_back).contains(mark));
-        let entries = earlier.encoder.marks().into_iter().filter(seen);
+        let entries = earlier.encoder.marks().into_iter().filter(|entry| self.finds(*entry, look_back));
         let up_to = |entry: usize| earlier.len_of(entry + 1);
         entries.map(up_to).filter(|bytes| *bytes <= shared).max().unwrap_or(0)
+    }
+
+    /// Whether a mark of this one finds an entry that ends with an item, looking back over so many.
+    fn finds(&self, item: usize, look_back: usize) -> bool {
+        self.encoder.marks().iter().any(|mark| (item..item + look_back).contains(mark))
+    }
+
+    /// Whether a mark of this one finds an entry where an earlier prompt ended.
+    pub(crate) fn looks_back_to(&self, prompt: &PromptDigest, look_back: usize) -> bool {
+        count(prompt.items).checked_sub(1).is_some_and(|last| self.finds(last, look_back))
     }
 
     /// Bytes of the first items.

@@ -1,8 +1,8 @@
 //! What it costs to leave an epoch: the tokens that the provider can read from its cache, and that are sent anew.
 
 use stele_core::{
-    Config, EpochCost, EpochOpened, EpochReason, Micros, Millis, OptionalField, Parameters, Price, Record, Sent, State,
-    Wire, Zone,
+    Config, EpochCost, EpochOpened, EpochReason, Micros, Millis, OptionalField, Parameters, Price, PromptDigest,
+    Record, Sent, State, Wire, Zone,
 };
 use stele_provider::{Mechanism, WriteBucket};
 
@@ -84,13 +84,22 @@ fn keeps_messages(new: &Config, old: &Parameters) -> bool {
     new.wire != Wire::AnthropicMessages || shape(old) == shape(&new.parameters)
 }
 
-/// Bytes of the new prompt that the provider can read from what it answered last with the same model.
+/// Bytes of the new prompt that the provider can read from what it answered with the same model: the longest prompt that is
+/// still cached and that the new one goes on with, as after an undo.
 fn left_there(state: &State, new: &Config, encoded: &Encoded, now: Millis) -> u64 {
-    let Some(left) = state.answered_by(new).filter(|left| encoded.begins_with(&left.prompt)) else { return 0 };
+    let Some(left) = state.answered_by(new).filter(|left| keeps_messages(new, &left.parameters)) else { return 0 };
     let rules = rules(new);
-    let marked = rules.mechanism != Mechanism::Marks || left.marked && new.sends(OptionalField::CacheControl);
-    let alive = rules.lifetime(false).is_none_or(|lifetime| now.since(left.at) <= lifetime);
-    if marked && alive && keeps_messages(new, &left.parameters) { left.prompt.len } else { 0 }
+    let by_marks = rules.mechanism == Mechanism::Marks;
+    if by_marks && !(left.marked && new.sends(OptionalField::CacheControl)) {
+        return 0;
+    }
+    let alive = |at: Millis| rules.lifetime(false).is_none_or(|lifetime| now.since(at) <= lifetime);
+    let found = |prompt: &PromptDigest| {
+        encoded.begins_with(prompt) && (!by_marks || encoded.looks_back_to(prompt, rules.look_back))
+    };
+    let last = (left.at, left.prompt);
+    let ends = left.ends.iter().chain([&last]);
+    ends.filter(|(at, prompt)| alive(*at) && found(prompt)).map(|(_, prompt)| prompt.len).max().unwrap_or(0)
 }
 
 /// The new prompt, as far as its price goes.

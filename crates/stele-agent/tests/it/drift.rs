@@ -111,6 +111,34 @@ async fn what_an_undo_loses_anyway_is_not_in_the_price_of_what_differs() {
 }
 
 #[tokio::test]
+async fn what_stands_before_a_turn_of_several_steps_is_not_lost_with_it() {
+    for wire in Wire::ALL {
+        let bash = |command: &str| Say::call("bash", &serde_json::json!({"command": command}));
+        let script = Script::new([
+            bash("seq 4000"),
+            Say::text("one"),
+            bash("echo one"),
+            bash("echo two"),
+            Say::text("two"),
+            Say::text("three"),
+        ]);
+        let stage = Stage::new(wire, script);
+        let mut driver = stage.create();
+        ask(&mut driver, "go").await;
+        ask(&mut driver, "and now?").await;
+        undo(&mut driver).await;
+        ask(&mut driver, "again").await;
+        let opened = epochs(&stage, driver.session()).pop().unwrap();
+        assert_eq!(opened.reason, EpochReason::Undo, "{wire}");
+        let (told, counted) = (opened.cost.unwrap().tokens, stage.requests().pop().unwrap().counted.unwrap());
+        let anew = counted.input - counted.cache_read;
+        assert!(counted.cache_read > 4_000, "{wire}: {counted:?}");
+        assert!(told <= anew + 100, "{wire}: {told} were said to be lost, {anew} were sent anew");
+        assert_clean(&stage, driver);
+    }
+}
+
+#[tokio::test]
 async fn what_is_declined_after_an_undo_is_not_taken_with_it() {
     let (stage, session) = taken_back(Wire::AnthropicMessages).await;
     let mut driver = stage.open_with(&session, |options| {
@@ -247,8 +275,11 @@ async fn images_are_taken_at_once_when_none_was_left_out() {
     assert_eq!(ask(&mut driver, "look").await, EndReason::Completed);
     let session = driver.session().clone();
     drop(driver);
-    drop(resumed(&stage, &session, |options| options.routes[0].own_images = Some(false)).await);
-    let mut driver = stage.open_with(&session, |_| {});
+    // While the prompt with the image is cached still, it could be gone back to for next to nothing.
+    let without = |options: &mut AgentOptions| options.routes[0].own_images = Some(false);
+    let later = |options: &mut AgentOptions| options.clock = LATER;
+    drop(resumed(&stage, &session, |options| [without, later].iter().for_each(|change| change(options))).await);
+    let mut driver = stage.open_with(&session, later);
     let drift = driver.drift().unwrap();
     assert_eq!(drift.taken, Taken::AtTheNextCut);
     let sent = driver.state().epoch().unwrap().sent.clone().unwrap();
