@@ -7,16 +7,20 @@ use crate::Notice;
 use crate::driver::Driver;
 
 impl Driver {
-    /// Notes what an answer shows.
-    pub(crate) fn learn_from(&self, answer: &Answer) {
+    /// Notes what an answer shows, also of the fields that were left out of its request.
+    pub(crate) fn learn_from(&mut self, answer: &Answer) {
+        self.note_refused();
         if let Some(epoch) = self.state().epoch() {
             self.note(&seen(&epoch.config, answer), How::Traffic);
         }
     }
 
-    /// Notes which fields were refused just now. The log says that they are not sent any more; the ledger keeps later
-    /// sessions from finding out again.
-    pub(crate) fn learn_refused(&self, set: &CapsSet) {
+    /// Remembers which fields were refused just now. The log says that they are not sent any more; the ledger keeps later
+    /// sessions from finding out again, once the request without them is not refused for them: else they were not what
+    /// was wrong.
+    pub(crate) fn learn_refused(&mut self, set: &CapsSet) {
+        // Another field is named now, so the ones before were.
+        self.note_refused();
         let Some(Phase::Failed { failure: Failure { message, .. }, .. }) = self.state().step().map(|step| &step.phase)
         else {
             return;
@@ -26,7 +30,11 @@ impl Driver {
             finding: Finding::Refused,
             says: message.as_str().to_owned(),
         };
-        let lessons: Vec<Lesson> = set.dropped.iter().map(lesson).collect();
+        self.refused = set.dropped.iter().map(lesson).collect();
+    }
+
+    fn note_refused(&mut self) {
+        let lessons = std::mem::take(&mut self.refused);
         self.note(&lessons, How::Refusal);
     }
 

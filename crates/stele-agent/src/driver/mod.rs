@@ -59,6 +59,8 @@ pub struct Driver {
     pub(crate) drift: Option<Drift>,
     /// What was said of things beside the session, each once.
     said: RefCell<BTreeSet<String>>,
+    /// Fields that were refused, while nobody knows yet whether the request is taken without them.
+    pub(crate) refused: Vec<stele_provider::Lesson>,
     in_flight: BTreeMap<String, InFlight>,
     updates: (mpsc::UnboundedSender<Update>, mpsc::UnboundedReceiver<Update>),
     pub(crate) notices: broadcast::Sender<Notice>,
@@ -100,6 +102,7 @@ impl Driver {
             compared: None,
             drift: None,
             said: RefCell::default(),
+            refused: Vec::new(),
             in_flight: BTreeMap::new(),
             updates: mpsc::unbounded_channel(),
             notices: crate::open::notices(),

@@ -130,6 +130,21 @@ async fn a_server_that_refuses_one_field_after_the_other_is_served() {
 }
 
 #[tokio::test]
+async fn what_is_refused_without_the_field_as_well_teaches_nothing_of_the_field() {
+    let body = json!({"error": {"message": "messages.0.content.0.cache_control: Extra inputs are not permitted"}});
+    let refused = FaultKind::Status { status: 400, headers: Vec::new(), body: Some(body.to_string()) };
+    let stage = Stage::new(Wire::AnthropicMessages, Behaviour::from(script()).fault(Fault::at(0, 1..=2, refused)));
+    let mut driver = stage.create();
+    let EndReason::Failed { code, .. } = ask(&mut driver, "go").await else { panic!("it was refused") };
+    assert_eq!((code.as_str(), statuses(&stage)), ("provider.invalid_request", vec![400, 400]));
+    assert_eq!(known(&stage), Ledger::default());
+    // The next session marks its prompt again.
+    let mut other = stage.create();
+    assert_eq!(ask(&mut other, "go").await, EndReason::Completed);
+    assert!(carries(&stage.requests()[2].json(), "cache_control"));
+}
+
+#[tokio::test]
 async fn what_else_is_refused_is_an_ordinary_failure() {
     let refusals = [
         json!({"error": {"message": "Unknown parameter: 'frobnicate'.", "param": "frobnicate", "code": "unknown_parameter"}}),
