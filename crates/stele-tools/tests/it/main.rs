@@ -7,6 +7,7 @@ mod documents;
 mod edit_and_write;
 mod folder;
 mod jobs;
+mod judged;
 mod killed;
 #[cfg(not(any(feature = "documents", feature = "symbols", feature = "web")))]
 mod lean;
