@@ -295,7 +295,9 @@ impl Judge<'_> {
         let target = match words {
             [_, target] => target.literal().filter(|target| !target.starts_with('-')),
             // `-` is the folder before this one, also here.
-            [_, end, target] if end.literal().as_deref() == Some("--") => target.literal().filter(|target| target != "-"),
+            [_, end, target] if end.literal().as_deref() == Some("--") => {
+                target.literal().filter(|target| target != "-")
+            }
             _ => None,
         };
         let (Some(target), Some(current)) = (target, folders.as_mut()) else {

@@ -125,7 +125,11 @@ impl Walk {
 
     fn to_the_end(mut self) -> Resolved {
         while let Some(part) = self.parts.pop_front() {
-            if part == ".." { self.up() } else { self.down(&part) }
+            if part == ".." {
+                self.up()
+            } else {
+                self.down(&part)
+            }
             if self.links > LINKS_MAX {
                 return Resolved { leads: Leads::InALoop, ..self.reached };
             }

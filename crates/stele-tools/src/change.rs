@@ -363,6 +363,23 @@ mod tests {
     }
 
     #[test]
+    fn what_somebody_else_changed_is_left_to_them_with_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "old").unwrap();
+        // A file with two names is written by a process, before which somebody comes.
+        fs::hard_link(&path, folder.path().join("other")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+        let others = ["sh", "-c", "printf theirs >$4; printf changed; exit 1", "sh"];
+        let how = InPlace { writer: Some(others.map(Into::into).to_vec()), kept: None };
+        let wanted = Wanted { bytes: b"new", mode: Some(0o100_444), linked: None };
+        let made = Change { was: Was::of(Some(b"old")), ..change(&path, Some(wanted)) };
+        let error = super::apply(&[made], &how, &mut Claim::default()).unwrap_err();
+        assert_eq!(error.code, "edit.stale");
+        assert_eq!(version(&path).unwrap(), Some(Version { bytes: b"theirs".to_vec(), mode: 0o100_444 }));
+    }
+
+    #[test]
     fn links_files_and_read_only_files_take_each_others_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");

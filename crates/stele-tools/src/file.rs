@@ -10,9 +10,9 @@ use rustix::fs::OFlags;
 use stele_core::{FileAction, FileMeta, FilePart, Hash, Hasher, ReadFiles, Text};
 
 use crate::attributes;
-use crate::stands::{Was, metadata_of};
 use crate::error::{Error, Result};
 use crate::overwrite::{InPlace, overwrite};
+use crate::stands::{Was, metadata_of};
 
 /// Largest file, in bytes, that is changed: what the edit engine takes.
 pub(crate) const LARGEST: u64 = stele_edit::limits::MAX_FILE as u64;

@@ -217,5 +217,8 @@ mod tests {
         assert!(!was.stands(&path));
         std::os::unix::fs::symlink("one", &path).unwrap();
         assert!(was.stands(&path));
+        // Nobody knows what is behind a loop.
+        std::os::unix::fs::symlink("loop", folder.path().join("loop")).unwrap();
+        assert!(!Was::Nothing.stands(&folder.path().join("loop/x")) && Was::Nothing.stands(&path.join("x")));
     }
 }

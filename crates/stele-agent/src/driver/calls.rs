@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use stele_core::{
-    Action, By, Call, CallId, CallSession, Event, Invocation, Mode, Subject, Text, TodoSet, Tool,
-    ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
+    Action, By, Call, CallId, CallSession, Event, Invocation, Mode, Subject, Text, TodoSet, Tool, ToolError,
+    ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
 };
 use tokio::sync::oneshot;
 

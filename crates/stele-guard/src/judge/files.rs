@@ -104,11 +104,12 @@ impl Judge<'_> {
                 for word in candidates {
                     let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
                     let folders = folders.as_deref().unwrap_or_default();
-                    let named = folders.iter().filter_map(|folder| self.workspace.target(folder, value)).any(|target| {
-                        !value.is_empty()
-                            && rule.is_about_paths()
-                            && rule.restrains(self.tool, access, &target, self.workspace)
-                    });
+                    let named =
+                        folders.iter().filter_map(|folder| self.workspace.target(folder, value)).any(|target| {
+                            !value.is_empty()
+                                && rule.is_about_paths()
+                                && rule.restrains(self.tool, access, &target, self.workspace)
+                        });
                     if named {
                         floor.raise(Standing::doubtful(rule));
                     }

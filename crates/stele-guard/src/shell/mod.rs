@@ -87,7 +87,9 @@ impl Word {
             Usual::Current => Some("."),
         };
         let units = self.0.iter().flat_map(|unit| match unit {
-            Unit::Usual(usual) => text(*usual).map_or_else(|| vec![*unit], |text| text.chars().map(Unit::Char).collect()),
+            Unit::Usual(usual) => {
+                text(*usual).map_or_else(|| vec![*unit], |text| text.chars().map(Unit::Char).collect())
+            }
             Unit::Char(_) | Unit::Unknown => vec![*unit],
         });
         Self(units.collect())

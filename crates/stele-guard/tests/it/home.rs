@@ -87,7 +87,8 @@ fn a_home_folder_that_is_a_link_is_known_by_both_names() {
 #[test]
 fn in_a_command_line_the_shell_expands_what_is_not_quoted() {
     for mode in [Mode::Ask, Mode::Edit] {
-        let commands = ["cat ~/.ssh/id_rsa", "cat $HOME/x", "ls ~", "cat < ~/x", "cd ~ && ls", "cat ~+/x", "cat ~root/x"];
+        let commands =
+            ["cat ~/.ssh/id_rsa", "cat $HOME/x", "ls ~", "cat < ~/x", "cd ~ && ls", "cat ~+/x", "cat ~root/x"];
         scene(mode).check_all(Verdict::Ask, &commands);
         let literal = ["cat '~/x'", "cat \\~/x", "cat \"~/x\"", "cat ./~/x", "ls a~", "cat '$HOME/x'", "cat src/~"];
         scene(mode).check_all(Verdict::Allow, &literal);
@@ -106,7 +107,8 @@ fn in_a_command_line_the_shell_expands_what_is_not_quoted() {
         refused(&["cat ${HOME}/.ssh/id_rsa", "ls ~/.ssh", "cat < ~/.ssh/id_rsa", "cd ~/.ssh && cat id_rsa"]);
         refused(&["vim ~/.ssh/id_rsa", "dd if=$HOME/.ssh/id_rsa", "grep x -r ~/.ssh", "cat ~+/.env", "cat $PWD/.env"]);
         refused(&["cd -- ~/.ssh; cat id_rsa", "cat to-home/.ssh/id_rsa", "cat src/../to-key"]);
-        scene.check_all(Verdict::Allow, &["cat '~/.ssh/id_rsa'", "cat ~/notes", "vim '$HOME/.ssh/id_rsa'", "ls ~+/src"]);
+        scene
+            .check_all(Verdict::Allow, &["cat '~/.ssh/id_rsa'", "cat ~/notes", "vim '$HOME/.ssh/id_rsa'", "ls ~+/src"]);
     }
 }
 

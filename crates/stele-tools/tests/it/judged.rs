@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use proptest::string::string_regex;
 use serde_json::{Value, json};
 use stele_core::{Call, CallId, Mode, Subject, Verdict};
 use stele_guard::{Layer, List, Policy, Surroundings, Workspace, decide};
@@ -24,8 +25,8 @@ const PART: &str = "a b|a\u{a0}b|it's|it\u{2019}s|c|home|ws|\\.\\.|~";
 
 impl Layout {
     fn any() -> impl Strategy<Value = Self> {
-        let inner = || format!("(ws|home|else)(/({PART})){{1,2}}");
-        let target = format!("({PART})(/({PART}))?|/etc/hostname|\\.\\./\\.\\./home/c");
+        let inner = || string_regex(&format!("(ws|home|else)(/({PART})){{1,2}}")).unwrap();
+        let target = string_regex(&format!("({PART})(/({PART}))?|/etc/hostname|\\.\\./\\.\\./home/c")).unwrap();
         let files = proptest::collection::vec(inner(), 1..5);
         let links = proptest::collection::vec((inner(), target), 0..5);
         (files, links).prop_map(|(files, links)| Self { files, links })
@@ -78,7 +79,7 @@ proptest! {
     #[test]
     fn the_path_judged_is_the_path_opened(
         layout in Layout::any(),
-        name in format!("(~/|~//|\\./|~user/)?({PART})(/({PART})){{0,2}}|~"),
+        name in string_regex(&format!("(~/|~//|\\./|~user/)?({PART})(/({PART})){{0,2}}|~")).unwrap(),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -122,18 +123,20 @@ fn a_folder_of_a_command_is_judged_as_the_one_it_runs_in() {
     session.folder = folder;
     *session.cwd.lock().unwrap() = Some(root.join("ws"));
     let runs = |cwd: &str| session.call("bash", json!({"command": "pwd", "cwd": cwd}));
-    let judged = |cwd: &str, list, rule: &str| {
-        verdict(&session, "bash", &json!({"command": "ls", "cwd": cwd}), Mode::Ask, (list, rule))
+    let judged = |cwd: &str, mode, rule: (List, &str)| {
+        verdict(&session, "bash", &json!({"command": "ls", "cwd": cwd}), mode, rule)
     };
+    let none = (List::Allow, "todo");
     for (cwd, runs_in) in [("sub", "ws/sub"), ("sub/it's", "ws/sub/it's"), ("./~/keys", "ws/~/keys"), (".", "ws")] {
         assert!(runs(cwd).content.starts_with(&format!("{}\n", root.join(runs_in).display())), "{cwd}");
-        assert_eq!(judged(cwd, List::Allow, "todo"), Verdict::Allow, "{cwd}");
+        assert_eq!(judged(cwd, Mode::Ask, none), Verdict::Allow, "{cwd}");
     }
     for (cwd, runs_in) in [("~", "home"), ("~/keys", "home/keys"), ("~//keys", "home/keys"), ("o\u{a0}ut", "home")] {
         assert!(runs(cwd).content.starts_with(&format!("{}\n", root.join(runs_in).display())), "{cwd}");
-        assert_eq!(judged(cwd, List::Allow, "todo"), Verdict::Ask, "{cwd}");
+        assert_eq!(judged(cwd, Mode::Ask, none), Verdict::Ask, "{cwd}");
     }
-    assert_eq!(judged("~/keys", List::Deny, "read(~/**)"), Verdict::Deny);
+    assert_eq!(judged("~/keys", Mode::Full, none), Verdict::Allow);
+    assert_eq!(judged("~/keys", Mode::Full, (List::Deny, "read(~/keys/**)")), Verdict::Ask);
     // A name that only looks like a folder's is none, for both.
     assert_eq!(code(&runs("o ut")), "file.missing");
     let subjects = tool(&session.options, "bash").subjects(&json!({"command": "ls", "cwd": "~"}).to_string()).unwrap();

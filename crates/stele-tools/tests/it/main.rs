@@ -1,6 +1,7 @@
 //! The built-in tools on real files and real processes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
+mod closed;
 mod contract;
 #[cfg(feature = "documents")]
 mod documents;
