@@ -13,7 +13,6 @@ mod error;
 mod feed;
 mod given;
 mod keyboard;
-mod nearest;
 mod output;
 mod past;
 mod person;
@@ -31,6 +30,8 @@ mod unfinished;
 mod values;
 
 use std::process::ExitCode;
+
+use stele_core::nearest;
 
 fn main() -> ExitCode {
     // A shell command's supervisor is this program again; it must not pay for anything below.

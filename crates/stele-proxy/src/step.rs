@@ -1,46 +1,39 @@
 //! In which steps an endpoint counts what is read from its cache, as far as its figures show.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use stele_provider::CacheRules;
 
-use crate::record::Recorded;
+use crate::record::{Place, Recorded};
 
 /// The largest step that several figures can show, in tokens.
 const MANY_SHOW: u64 = 1_024;
 /// The largest step that is read out of a single figure: what OpenAI documents.
 const ONE_SHOWS: u64 = 128;
 
-/// An endpoint with a model.
-type Place<'a> = (&'static str, &'a str, &'a str);
-
 /// The largest step that explains every figure of an endpoint. Servers keep prompts in blocks of a power of two, so one
 /// figure that is no multiple of it rules a step out.
 #[derive(Debug, Default)]
 pub(crate) struct Steps<'a> {
-    seen: HashMap<Place<'a>, u64>,
+    seen: BTreeMap<Place<'a>, u64>,
 }
 
 impl<'a> Steps<'a> {
     /// What the reads of some requests show.
     pub(crate) fn seen(requests: &[&'a Recorded]) -> Self {
-        let mut figures: HashMap<Place<'a>, BTreeSet<u64>> = HashMap::new();
+        let mut figures: BTreeMap<Place<'a>, BTreeSet<u64>> = BTreeMap::new();
         for request in requests {
             let read = request.usage.and_then(|usage| usage.cache_read).filter(|read| *read > 0);
-            figures.entry(place(request)).or_default().extend(read);
+            figures.entry(request.place()).or_default().extend(read);
         }
         Self { seen: figures.into_iter().filter_map(|(place, figures)| Some((place, step(&figures)?))).collect() }
     }
 
     /// The rules of a request's endpoint, with the step that was seen where no page gives one.
     pub(crate) fn complete(&self, rules: CacheRules, request: &Recorded) -> CacheRules {
-        let seen = || self.seen.get(&place(request)).copied();
+        let seen = || self.seen.get(&request.place()).copied();
         CacheRules { granularity: rules.granularity.or_else(seen), ..rules }
     }
-}
-
-fn place(request: &Recorded) -> Place<'_> {
-    (request.wire.name(), &request.base_url, &request.model)
 }
 
 fn step(figures: &BTreeSet<u64>) -> Option<u64> {

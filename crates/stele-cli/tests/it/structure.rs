@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stele-guard", &["stele-core"]),
     ("stele-tools", &["stele-core", "stele-edit"]),
     ("stele-agent", &["stele-core", "stele-guard", "stele-provider", "stele-store", "stele-tools"]),
-    ("stele-proxy", &["stele-core", "stele-provider", "stele-store"]),
+    ("stele-proxy", &["stele-core", "stele-provider"]),
     ("stele-testkit", &["stele-core"]),
 ];
 
