@@ -26,9 +26,10 @@ impl Store {
         if search::is_sound(&connect_reader(path, access)?).map_err(read)? {
             return Ok(0);
         }
-        // On a connection of its own: one that met the damage still has the index open.
-        let connection = connect_writer(path)?;
-        let mut texts = Texts { connection: &connection, search_text, sessions: BTreeMap::new() };
+        // On connections of their own. One that met the damage still has the index open; and a transaction in which a
+        // damaged record was met cannot be ended.
+        let (records, index) = (connect_reader(path, access)?, connect_writer(path)?);
+        let mut texts = Texts { records: &records, index: &index, search_text, sessions: BTreeMap::new() };
         // Whatever fails, closing the connection rolls back.
         texts.make_index().map_err(|error| Error::writing(path, &error))?;
         Ok(texts.sessions.values().filter(|read| **read == Read::Unreadable).count() as u64)
@@ -46,7 +47,10 @@ enum Read {
 
 /// The texts to find records by, in a temporary table.
 struct Texts<'a> {
-    connection: &'a Connection,
+    /// Reads the records.
+    records: &'a Connection,
+    /// Has the temporary table, and writes the index.
+    index: &'a Connection,
     search_text: &'a SearchText<'a>,
     /// By session key.
     sessions: BTreeMap<i64, Read>,
@@ -54,24 +58,24 @@ struct Texts<'a> {
 
 impl Texts<'_> {
     fn make_index(&mut self) -> rusqlite::Result<()> {
-        let run = |sql| self.connection.execute_batch(sql);
+        let run = |sql| self.index.execute_batch(sql);
         run("PRAGMA synchronous=FULL; CREATE TEMP TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL)")?;
         for _ in 0..BESIDE_WRITERS {
-            // It writes the temporary table alone, which keeps nobody out.
+            // The temporary table alone is written, which keeps nobody out.
             run("BEGIN DEFERRED")?;
             self.gather()?;
             run("COMMIT")?;
         }
         run("BEGIN IMMEDIATE")?;
         self.gather()?;
-        search::replace(self.connection)?;
+        search::replace(self.index)?;
         self.fill()?;
         run("COMMIT")
     }
 
     /// Gathers the texts of records that were not read yet.
     fn gather(&mut self) -> rusqlite::Result<()> {
-        let mut sessions = self.connection.prepare_cached("SELECT key FROM sessions WHERE hidden = 0")?;
+        let mut sessions = self.records.prepare_cached("SELECT key FROM sessions WHERE hidden = 0")?;
         let keys: Vec<i64> = sessions.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         for key in keys {
             let from = match self.sessions.get(&key) {
@@ -92,9 +96,9 @@ impl Texts<'_> {
     /// Gathers the texts of a session from a row id on; gives the last that was read.
     fn gather_session(&self, key: i64, from: i64) -> rusqlite::Result<i64> {
         let mut records =
-            self.connection.prepare_cached("SELECT id, bytes FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?;
-        let mut keep = self.connection.prepare_cached("INSERT INTO temp.texts (id, text) VALUES (?1, ?2)")?;
-        let mut fetch = |hash: &Hash| blob::whole_text(self.connection, hash);
+            self.records.prepare_cached("SELECT id, bytes FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?;
+        let mut keep = self.index.prepare_cached("INSERT INTO temp.texts (id, text) VALUES (?1, ?2)")?;
+        let mut fetch = |hash: &Hash| blob::whole_text(self.records, hash);
         let mut rows = records.query((from, row_id(key, TITLE)))?;
         let mut last = from - 1;
         while let Some(row) = rows.next()? {
@@ -109,16 +113,16 @@ impl Texts<'_> {
 
     /// Puts the texts of what is there still, and the titles, into the index.
     fn fill(&self) -> rusqlite::Result<()> {
-        self.connection.execute(
+        self.index.execute(
             "INSERT INTO search (rowid, text) SELECT texts.id, texts.text FROM temp.texts \
              JOIN sessions ON sessions.key = texts.id >> 40 AND sessions.hidden = 0 \
              WHERE EXISTS (SELECT 1 FROM records WHERE records.id = texts.id) ORDER BY texts.id",
             [],
         )?;
-        let mut sessions = self.connection.prepare("SELECT key, title FROM sessions WHERE hidden = 0")?;
+        let mut sessions = self.index.prepare("SELECT key, title FROM sessions WHERE hidden = 0")?;
         let mut rows = sessions.query([])?;
         while let Some(row) = rows.next()? {
-            search::index_title(self.connection, row.get(0)?, row.get::<_, Option<String>>(1)?.as_deref())?;
+            search::index_title(self.index, row.get(0)?, row.get::<_, Option<String>>(1)?.as_deref())?;
         }
         Ok(())
     }
