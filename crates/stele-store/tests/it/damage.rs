@@ -448,6 +448,10 @@ fn others_append_and_remove_while_a_damaged_index_is_made_again() {
         assert!(hit.session != id(3));
     }
     assert_eq!(found, [said(RECORDS), said(appended)]);
+    // Nothing of the removed session is left in the index, where no search would show it.
+    let connection = Connection::open(store.path()).unwrap();
+    let rows: i64 = connection.query_row("SELECT count(*) FROM search", [], |row| row.get(0)).unwrap();
+    assert_eq!(usize::try_from(rows).unwrap(), said(RECORDS) + said(appended));
 }
 
 #[test]
