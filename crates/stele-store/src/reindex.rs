@@ -98,13 +98,26 @@ impl Texts<'_> {
         let mut records =
             self.records.prepare_cached("SELECT id, bytes FROM records WHERE id BETWEEN ?1 AND ?2 ORDER BY id")?;
         let mut keep = self.index.prepare_cached("INSERT INTO temp.texts (id, text) VALUES (?1, ?2)")?;
-        let mut fetch = |hash: &Hash| blob::whole_text(self.records, hash);
+        let mut failed = None;
         let mut rows = records.query((from, row_id(key, TITLE)))?;
         let mut last = from - 1;
         while let Some(row) = rows.next()? {
             last = row.get(0)?;
             let bytes = row.get_ref(1)?.as_blob().unwrap_or_default();
-            if let Some(text) = (self.search_text)(seq_of(last), bytes, &mut fetch) {
+            // A blob that is damaged is missing, as it is to whoever reads the record; one that cannot be read now is not.
+            let mut fetch = |hash: &Hash| {
+                blob::whole_text(self.records, hash).unwrap_or_else(|error| {
+                    if error.sqlite_error_code() != Some(ErrorCode::DatabaseCorrupt) {
+                        failed = Some(error);
+                    }
+                    None
+                })
+            };
+            let text = (self.search_text)(seq_of(last), bytes, &mut fetch);
+            if let Some(error) = failed.take() {
+                return Err(error);
+            }
+            if let Some(text) = text {
                 keep.execute(params![last, text])?;
             }
         }
