@@ -32,7 +32,7 @@ pub(crate) struct Ready {
 pub(crate) fn update(encoded: &mut Option<Encoded>, state: &State) -> Result<()> {
     extend(encoded, state)?;
     if let Some(encoded) = encoded {
-        encoded.mark_ends_of(&state.earlier_prompts());
+        encoded.encoder.mark_ends_of(&state.earlier_prompts());
     }
     Ok(())
 }
@@ -97,7 +97,7 @@ pub(crate) fn last(state: &State) -> Option<Encoded> {
     state.each_message_sent(&mut |message| encoder.push(&message));
     let withheld = epoch.config.withheld.clone();
     let mut encoded = Encoded { epoch: epoch.n, withheld, encoder, surface: sent.surface };
-    encoded.mark_ends_of(&sent.earlier);
+    encoded.encoder.mark_ends_of(&sent.earlier);
     (encoded.encoder.prompt_digest(0).hash == sent.prompt.hash).then_some(encoded)
 }
 
@@ -180,14 +180,7 @@ impl Encoded {
 
     /// Whether all items of an earlier prompt are the first items of this one.
     pub(crate) fn begins_with(&self, prompt: &PromptDigest) -> bool {
-        self.encoder.digest_at(count(prompt.items)) == Some(prompt.hash)
-    }
-
-    /// Marks the ends of earlier prompts, as far as this one begins with them.
-    fn mark_ends_of(&mut self, prompts: &[PromptDigest]) {
-        let ends = prompts.iter().filter(|prompt| self.begins_with(prompt)).map(|prompt| count(prompt.items));
-        let ends: Vec<usize> = ends.collect();
-        self.encoder.set_earlier(&ends);
+        self.encoder.begins_with(prompt)
     }
 
     /// What is logged of a break: the first item that differs, with the bytes around the difference,

@@ -14,7 +14,6 @@ mod feed;
 mod front;
 mod given;
 mod keyboard;
-mod nearest;
 mod output;
 mod past;
 mod person;
@@ -32,6 +31,8 @@ mod unfinished;
 mod values;
 
 use std::process::ExitCode;
+
+use stele_core::nearest;
 
 fn main() -> ExitCode {
     // A shell command's supervisor is this program again; it must not pay for anything below.

@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stele-guard", &["stele-core", "stele-path"]),
     ("stele-tools", &["stele-core", "stele-edit", "stele-path"]),
     ("stele-agent", &["stele-core", "stele-guard", "stele-path", "stele-provider", "stele-store", "stele-tools"]),
-    ("stele-proxy", &["stele-core", "stele-provider", "stele-store"]),
+    ("stele-proxy", &["stele-core", "stele-provider"]),
     ("stele-testkit", &["stele-core"]),
 ];
 

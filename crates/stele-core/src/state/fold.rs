@@ -294,7 +294,8 @@ impl State {
         let tool = self.calls.get(&result.call).map_or("a tool", |record| record.name.as_str());
         self.history.result(result, tool);
         let files = result.meta.files.iter();
-        let files = files.map(|file| (PathBuf::from(&file.path), file.hash.map(|hash| (hash, file.part)))).collect();
+        let part = |file: &FileMeta| file.part.or_else(|| result.meta.read.as_ref().and_then(ReadMeta::window));
+        let files = files.map(|file| (PathBuf::from(&file.path), file.hash.map(|hash| (hash, part(file))))).collect();
         let shown = match (&result.meta.read, result.meta.files.as_slice()) {
             (Some(read), [file]) => showing(file, read),
             _ => None,
