@@ -16,6 +16,7 @@ mod json;
 mod killed;
 mod logs;
 mod moved;
+mod names;
 mod probe;
 mod prompts;
 mod proxy;
