@@ -7,6 +7,7 @@
 //! **Invariant:** a file is touched only while it is exactly what the log says it was left as, and only when the log
 //! keeps what it is, unless somebody asked for more.
 
+mod owing;
 mod plan;
 
 use stele_core::{
@@ -17,6 +18,7 @@ use stele_store::Store;
 
 use crate::driver::Driver;
 use crate::{ChangedSince, Error, Result};
+use owing::Owing;
 use plan::{Plan, kept_again};
 
 /// What an undo or redo did, or would do.
@@ -54,7 +56,7 @@ pub struct Finished {
 /// The store cannot be read.
 pub fn preview_undo(state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
     let Some(last) = state.history().done().last() else { return Ok(None) };
-    let plan = Plan::backwards(last.files.values(), store, changed_since)?;
+    let plan = Plan::backwards(&Owing::before(last, state), store, changed_since)?;
     Ok(Some(plan.restored(last.turn, last.title.clone(), last.not_covered.clone())))
 }
 
@@ -64,7 +66,7 @@ pub fn preview_undo(state: &State, store: &Store, changed_since: ChangedSince) -
 /// The store cannot be read.
 pub fn preview_redo(state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
     let Some(undone) = state.history().undone().last() else { return Ok(None) };
-    let plan = Plan::backwards(undone.files.iter(), store, changed_since)?;
+    let plan = Plan::backwards(&Owing::at_once(undone.files.clone()), store, changed_since)?;
     Ok(Some(plan.restored(undone.changes.turn, undone.changes.title.clone(), Vec::new())))
 }
 
@@ -82,7 +84,7 @@ impl Driver {
             return Ok(restored);
         }
         let Some(last) = self.state().history().done().last().cloned() else { return Err(Error::NothingTo("undo")) };
-        let plan = Plan::backwards(last.files.values(), self.agent.store(), changed_since)?;
+        let plan = Plan::backwards(&Owing::before(&last, self.state()), self.agent.store(), changed_since)?;
         let todo = self.state().todo().to_vec();
         let undone = UndoApplied {
             turn: last.turn,
@@ -114,7 +116,7 @@ impl Driver {
         let Some(undone) = self.state().history().undone().last().cloned() else {
             return Err(Error::NothingTo("redo"));
         };
-        let plan = Plan::backwards(undone.files.iter(), self.agent.store(), changed_since)?;
+        let plan = Plan::backwards(&Owing::at_once(undone.files.clone()), self.agent.store(), changed_since)?;
         let (todo, turn) = (self.state().todo().to_vec(), undone.changes.turn);
         let redone = RedoApplied { turn, by: by.clone(), files: plan.logged(), left: plan.left.clone() };
         let restored = plan.restored(turn, undone.changes.title.clone(), Vec::new());
@@ -136,7 +138,7 @@ impl Driver {
     fn finish_restoring(&mut self) -> Result<()> {
         let Some(owed) = self.state().history().unrestored().cloned() else { return Ok(()) };
         self.commit()?;
-        let plan = Plan::backwards(owed.files.iter(), self.agent.store(), ChangedSince::Leave)?;
+        let plan = Plan::backwards(&Owing::at_once(owed.files), self.agent.store(), ChangedSince::Leave)?;
         let restored = plan.restored(owed.turn, self.title_of(owed.turn), Vec::new());
         let outcome = plan.carry_out(&self.agent.options.in_place).map(|notes| Restored { notes, ..restored });
         if outcome.is_ok() {

@@ -285,9 +285,8 @@ impl TurnChanges {
             self.files.insert(change.path.clone(), change);
             return;
         };
-        let is_left = |name: &String| {
-            self.files.get(name).is_some_and(|other| course::is_same(other.after, change.before))
-        };
+        let is_left =
+            |name: &String| self.files.get(name).is_some_and(|other| course::is_same(other.after, change.before));
         let meanwhile = Meanwhile {
             left: left.unwrap_or(known.after),
             command: self.before_command > course.last,
@@ -296,7 +295,10 @@ impl TurnChanges {
             other_name: change.linked.iter().flatten().any(is_left),
         };
         course.goes_on(known, &change, &meanwhile);
-        self.courses.insert(change.path.clone(), Course { last: self.count, announced: course.announced || announced, ..course });
+        self.courses.insert(
+            change.path.clone(),
+            Course { last: self.count, announced: course.announced || announced, ..course },
+        );
         if let Some(known) = self.files.get_mut(&change.path) {
             known.after = change.after;
         }

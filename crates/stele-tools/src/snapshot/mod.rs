@@ -6,6 +6,7 @@
 
 mod differences;
 mod entry;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,6 +18,7 @@ use stele_core::{Content, limits};
 
 pub(crate) use differences::Differences;
 use entry::{Entry, Stamp, TICK_NS, now_ns};
+pub use view::in_view;
 
 use crate::walk;
 
