@@ -12,6 +12,14 @@ use crate::{
 /// Most characters of a title.
 const TITLE: usize = 80;
 
+/// The tools that say what they are about to change before they change it.
+const ANNOUNCING: [&str; 3] = ["edit", "patch", "write"];
+
+/// True for a tool of which is known, from what it had said, how far it came when it was interrupted.
+pub(crate) fn announces(tool: &str) -> bool {
+    ANNOUNCING.contains(&tool)
+}
+
 /// What a prompt is named by in lists: its first line, cut after 80 characters, which an ellipsis tells.
 #[must_use]
 pub fn title(prompt: &str) -> String {
@@ -226,17 +234,17 @@ impl History {
 
     /// A call ended: what it did beyond what is known of files.
     pub(crate) fn result(&mut self, result: &ToolResult, tool: &str) {
-        let ahead = self.ahead.remove(&result.call);
+        self.ahead.remove(&result.call);
         let Some(open) = &mut self.open else { return };
         let unknown = result.error.as_ref().is_some_and(|error| error.class == ToolErrorClass::OutcomeUnknown);
-        if ahead.is_none() && (unknown || !result.meta.not_covered.is_empty()) {
+        if !announces(tool) && (unknown || !result.meta.not_covered.is_empty()) {
             open.before_command = open.last_result;
         }
         open.count += 1;
         open.last_result = open.count;
         let left = result.meta.process.as_ref().is_some_and(|process| process.left.is_some());
         open.background |= left || !result.meta.jobs.is_empty();
-        let unknown = (unknown && ahead.is_none())
+        let unknown = (unknown && !announces(tool))
             .then(|| format!("what {tool} ({}) did before it was interrupted: nobody knows", result.call));
         for words in result.meta.not_covered.iter().cloned().chain(unknown) {
             if !open.not_covered.contains(&words) {
