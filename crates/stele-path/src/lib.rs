@@ -84,13 +84,13 @@ pub fn absolute(name: &str, folder: &Path, home: Option<&Path>) -> PathBuf {
 /// Follows a path; each part is taken exactly.
 #[must_use]
 pub fn resolve(path: &Path) -> Resolved {
-    Walk::new(path, Missing::Stays).to_the_end()
+    Walk::new(path, Missing::Stays).finish()
 }
 
 /// Follows a path; a part that does not exist is taken for the one sibling that looks the same.
 #[must_use]
 pub fn resolve_alike(path: &Path) -> Resolved {
-    Walk::new(path, Missing::MayBeAlike).to_the_end()
+    Walk::new(path, Missing::MayBeAlike).finish()
 }
 
 /// The names in a folder, sorted; none where it cannot be read.
@@ -123,7 +123,7 @@ impl Walk {
         Self { missing, parts: parts(path).collect(), links: 0, reached }
     }
 
-    fn to_the_end(mut self) -> Resolved {
+    fn finish(mut self) -> Resolved {
         while let Some(part) = self.parts.pop_front() {
             if part == ".." {
                 self.up()

@@ -19,7 +19,7 @@ fn calls(folder: &str) -> Vec<(&'static str, Value)> {
     let key = format!("{folder}/id_rsa");
     let made = format!("{folder}/made");
     let patch = format!("*** Begin Patch\n*** Add File: {folder}/patched\n+x\n*** End Patch\n");
-    vec![
+    let mut calls = vec![
         ("read", json!({ "path": key })),
         ("read", json!({"paths": ["a.txt", key]})),
         ("read", json!({ "path": folder })),
@@ -29,10 +29,14 @@ fn calls(folder: &str) -> Vec<(&'static str, Value)> {
         ("ls", json!({ "path": folder })),
         ("write", json!({"path": made, "content": "x"})),
         ("edit", json!({"path": key, "edits": [{"old": KEY, "new": format!("{KEY}!")}]})),
-        ("patch", json!({ "patch": patch })),
         ("bash", json!({"command": "cat id_rsa", "cwd": folder})),
         ("bash", json!({"command": "cat < id_rsa", "cwd": folder})),
-    ]
+    ];
+    // Names in a patch are taken as text: behind `..` this one lies in the workspace.
+    if !folder.starts_with("~/..") {
+        calls.push(("patch", json!({ "patch": patch })));
+    }
+    calls
 }
 
 /// Command lines in which the shell expands the name.

@@ -98,22 +98,22 @@ impl Judge<'_> {
         if prints_its_words(words) {
             return;
         }
-        for access in [Access::Read, Access::Write] {
-            for rule in self.policy.denies() {
-                let candidates = words.iter().skip(1).filter_map(Word::literal);
-                for word in candidates {
-                    let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-                    let folders = folders.as_deref().unwrap_or_default();
-                    let named =
-                        folders.iter().filter_map(|folder| self.workspace.target(folder, value)).any(|target| {
-                            !value.is_empty()
-                                && rule.is_about_paths()
-                                && rule.restrains(self.tool, access, &target, self.workspace)
-                        });
-                    if named {
-                        floor.raise(Standing::doubtful(rule));
-                    }
-                }
+        // Where the folder is only known when it runs, what is certain of it is where it began.
+        let began = [self.workspace.cwd().to_owned()];
+        let folders = folders.as_deref().unwrap_or(&began);
+        let words = words.iter().skip(1).filter_map(Word::literal);
+        let values = words.map(|word| word.split_once('=').map_or(word.clone(), |(_, value)| value.to_owned()));
+        let targets: Vec<Target> = values
+            .filter(|value| !value.is_empty())
+            .flat_map(|value| folders.iter().filter_map(move |folder| self.workspace.target(folder, &value)))
+            .collect();
+        let restrains = |rule: &Rule, target: &Target| {
+            let access = [Access::Read, Access::Write];
+            access.into_iter().any(|access| rule.restrains(self.tool, access, target, self.workspace))
+        };
+        for rule in self.policy.denies().iter().filter(|rule| rule.is_about_paths()) {
+            if targets.iter().any(|target| restrains(rule, target)) {
+                floor.raise(Standing::doubtful(rule));
             }
         }
     }

@@ -106,7 +106,12 @@ fn in_a_command_line_the_shell_expands_what_is_not_quoted() {
         refused(&["cat ~/.ssh/id_rsa", "cat ~//.ssh/id_rsa", "cat ~/../home/.ssh/id_rsa", "cat \"$HOME\"/.ssh/id_rsa"]);
         refused(&["cat ${HOME}/.ssh/id_rsa", "ls ~/.ssh", "cat < ~/.ssh/id_rsa", "cd ~/.ssh && cat id_rsa"]);
         refused(&["vim ~/.ssh/id_rsa", "dd if=$HOME/.ssh/id_rsa", "grep x -r ~/.ssh", "cat ~+/.env", "cat $PWD/.env"]);
-        refused(&["cd -- ~/.ssh; cat id_rsa", "cat to-home/.ssh/id_rsa", "cat src/../to-key"]);
+        refused(&[
+            "cd -- ~/.ssh; cat id_rsa",
+            "cat to-home/.ssh/id_rsa",
+            "cat src/../to-key",
+            "cd $X; vim ~/.ssh/id_rsa",
+        ]);
         scene
             .check_all(Verdict::Allow, &["cat '~/.ssh/id_rsa'", "cat ~/notes", "vim '$HOME/.ssh/id_rsa'", "ls ~+/src"]);
     }

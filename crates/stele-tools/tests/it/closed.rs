@@ -24,7 +24,8 @@ impl Person {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (program, work) = (folder.path().join("stele-tool"), folder.path().join("work"));
-        fs::copy(PROGRAM, &program).unwrap();
+        // By a process of its own: a child that another test starts meanwhile would keep the copy open for writing.
+        assert!(Command::new("cp").arg(PROGRAM).arg(&program).status().unwrap().success());
         fs::create_dir(&work).unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         Self { folder, program }

@@ -74,7 +74,7 @@ fn verdict(session: &Session, name: &str, arguments: &Value, mode: Mode, (list, 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn the_path_judged_is_the_path_opened(
@@ -108,6 +108,18 @@ proptest! {
                 prop_assert_eq!(asks, Verdict::Ask, "{} {:?} opened {:?}", tool, name, opened);
             }
         }
+    }
+}
+
+#[test]
+fn a_patch_is_judged_by_the_names_that_it_takes() {
+    let patch = tool(&Options { offer: vec![Offer::Patch], ..options() }, "patch");
+    for (written, taken) in
+        [("./~/x", "~/x"), ("link/../x", "x"), ("~/../x", "x"), ("/w//a/../b", "/w/b"), ("../x", "../x")]
+    {
+        let arguments = json!({"patch": format!("*** Begin Patch\n*** Add File: {written}\n+x\n*** End Patch\n")});
+        let subjects = patch.subjects(&arguments.to_string()).unwrap();
+        assert_eq!(subjects, [Subject::Write(taken.to_owned())], "{written}");
     }
 }
 
