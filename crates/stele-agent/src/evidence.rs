@@ -1,7 +1,5 @@
 //! What traffic teaches of an endpoint: from here into the ledger.
 
-use std::sync::PoisonError;
-
 use stele_core::{CapsSet, Failure, Phase};
 use stele_provider::{Answer, Endpoint, Finding, How, LedgerError, Lesson, seen};
 
@@ -43,10 +41,8 @@ impl Driver {
 
     /// Nothing depends on the ledger, so what is wrong with it is said, once, and no more.
     pub(crate) fn warn_of(&self, error: &LedgerError) {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        if warned.replace(error.clone()).as_ref() == Some(error) {
-            return;
+        if self.is_news(error.code().to_owned()) {
+            self.notify(Notice::Warning { code: error.code(), text: error.to_string().into() });
         }
-        self.notify(Notice::Warning { code: error.code(), text: error.to_string().into() });
     }
 }

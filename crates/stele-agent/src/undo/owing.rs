@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use stele_core::{Between, Course, FileChange, FileVersion, State, TurnChanges};
+use stele_core::{Between, Course, FileChange, FileVersion, TurnChanges};
 use stele_tools::{in_view, names};
 
 /// What is to be brought back: the changes that go away, and what is known of them besides.
@@ -20,10 +20,9 @@ impl Owing {
         Self { changes, between: BTreeSet::new() }
     }
 
-    /// Files as they were before a turn.
-    pub(super) fn before(turn: &TurnChanges, state: &State) -> Self {
-        let folder = state.session().map(|session| PathBuf::from(&session.cwd)).unwrap_or_default();
-        let mut owing = Self { changes: Vec::new(), between: between(&turn.courses, &folder) };
+    /// Files as they were before a turn; `folder` is the session's.
+    pub(super) fn before(turn: &TurnChanges, folder: &Path) -> Self {
+        let mut owing = Self { changes: Vec::new(), between: between(&turn.courses, folder) };
         let mut files = turn.files.clone();
         for names in one_file(&files) {
             owing.join(&names, turn, &mut files);
@@ -80,7 +79,8 @@ fn between(courses: &BTreeMap<String, Course>, folder: &Path) -> BTreeSet<String
 /// The names among these that lead to one file now and were names of it before they were changed.
 fn one_file(files: &BTreeMap<String, FileChange>) -> Vec<Vec<String>> {
     let mut found: BTreeMap<(u64, u64), Vec<String>> = BTreeMap::new();
-    for (name, change) in files.iter().filter(|(_, change)| change.before.is_some() && change.linked.is_some()) {
+    let linked = |change: &&FileChange| change.before.is_some() && change.linked.is_some();
+    for (name, _) in files.iter().filter(|(_, change)| linked(change)) {
         if let Some(file) = names::several(Path::new(name)) {
             found.entry(file).or_default().push(name.clone());
         }

@@ -353,12 +353,6 @@ fn bytes_before(change: &FileChange, store: &Store) -> Result<Option<Vec<u8>>> {
     })
 }
 
-/// A change that the log has already, to be logged once more.
-pub(super) fn kept_again(change: &FileChange, store: &Store) -> FileChange {
-    let bytes = bytes_before(change, store).ok().flatten();
-    FileChange { kept: bytes.map(Content::new), ..change.clone() }
-}
-
 fn same_content(one: Option<FileVersion>, other: Option<FileVersion>) -> bool {
     one.is_some() && one.map(|version| version.hash) == other.map(|version| version.hash)
 }

@@ -30,8 +30,8 @@ fn system_changed() -> EpochReason {
     EpochReason::SystemChanged { sections: vec!["persona".into()] }
 }
 
-fn undo(driver: &mut Driver) {
-    driver.command(Command::Undo { by: By::person("test"), changed_since: ChangedSince::Leave }).unwrap();
+async fn undo(driver: &mut Driver) {
+    driver.undo(By::person("test"), ChangedSince::Leave).await.unwrap();
 }
 
 fn keep(driver: &mut Driver) {
@@ -50,7 +50,7 @@ fn last_body(stage: &Stage) -> String {
 async fn taken_back(wire: Wire) -> (Stage, SessionId) {
     let (stage, session) = left(wire).await;
     let mut driver = resumed(&stage, &session, |_| {}).await;
-    undo(&mut driver);
+    undo(&mut driver).await;
     (stage, session)
 }
 
@@ -106,7 +106,7 @@ async fn what_is_declined_after_an_undo_is_not_taken_with_it() {
     assert_eq!((&opened[0].segments, &opened[0].config), (&opened[1].segments, &opened[1].config));
     // It waits for the next one still, and has its price again.
     assert_eq!(driver.drift().unwrap().taken, Taken::AtTheNextCut);
-    undo(&mut driver);
+    undo(&mut driver).await;
     let cut = driver.next_cut().unwrap().unwrap();
     assert!(matches!(cut.reason, EpochReason::ToolsChanged { .. }) && cut.taken == Taken::Now, "{cut:?}");
     assert_eq!(ask(&mut driver, "and now?").await, EndReason::Completed);
@@ -125,7 +125,7 @@ async fn what_another_release_changed_is_taken_with_an_undo_under_its_own_name()
         let (stage, session) = left(Wire::OpenaiResponses).await;
         let mut driver = stage.open_with(&session, newer);
         assert_eq!(driver.drift().unwrap().taken, Taken::AtTheNextCut);
-        undo(&mut driver);
+        undo(&mut driver).await;
         if !at_once {
             drop(driver);
             driver = stage.open_with(&session, newer);

@@ -1,10 +1,13 @@
 //! What endpoints refuse and report: learnt from traffic, kept from session to session.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use stele_agent::{Notice, OpenPolicy, verify};
 use stele_core::{CacheTtl, EndReason, Event, OptionalField, Parameters, Price, SessionId, Wire};
 use stele_provider::{Capability, Endpoint, Finding, How, Ledger, LedgerFile, Lesson, Status};
 use stele_testkit::{Behaviour, Fault, FaultKind, Say, Script, Wording};
+use tokio::sync::broadcast;
 
 use crate::stage::{Stage, ask, bash, config, events, kinds, prompt_items};
 
@@ -212,13 +215,40 @@ async fn a_damaged_ledger_is_set_aside_and_the_session_goes_on() {
     let mut driver = stage.create();
     let mut notices = driver.subscribe();
     assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
+    let warnings = warnings(&mut notices);
+    let [(code, text)] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(*code == "ledger.damaged" && text.contains("ledger.damaged-1"), "{text}");
+    assert_eq!(standing(&stage, Capability::CacheRead), Status::Verified);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_ledger_is_said_once_whatever_else_is_wrong_between() {
+    let stage = Stage::new(Wire::AnthropicMessages, script());
+    let damage = || std::fs::write(stage.ledger(), b"{\"base_url\": \xff\n").unwrap();
+    damage();
+    let mut driver = stage.create();
+    let mut notices = driver.subscribe();
+    ask(&mut driver, "go").await;
+    // What another model would cost is worked out with the ledger.
+    let look = || driver.model_cost("other", "model-b").unwrap();
+    std::fs::remove_file(stage.ledger()).unwrap();
+    std::fs::create_dir(stage.ledger()).unwrap();
+    look();
+    std::fs::remove_dir(stage.ledger()).unwrap();
+    damage();
+    look();
+    assert!(stage.home.path().join("ledger.damaged-2").exists(), "it was damaged once more");
+    let codes: Vec<&str> = warnings(&mut notices).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, ["ledger.damaged", "ledger.unusable"]);
+}
+
+/// What was said of things beside the session.
+fn warnings(notices: &mut broadcast::Receiver<Notice>) -> Vec<(&'static str, Arc<str>)> {
     let mut warnings = Vec::new();
     while let Ok(notice) = notices.try_recv() {
         if let Notice::Warning { code, text } = notice {
             warnings.push((code, text));
         }
     }
-    let [(code, text)] = &warnings[..] else { panic!("{warnings:?}") };
-    assert!(*code == "ledger.damaged" && text.contains("ledger.damaged-1"), "{text}");
-    assert_eq!(standing(&stage, Capability::CacheRead), Status::Verified);
+    warnings
 }

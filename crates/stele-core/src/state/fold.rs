@@ -31,7 +31,7 @@ impl State {
             Event::SessionStarted(started) => {
                 self.session = Some(started.clone());
                 // What the session before was about to change is not a fork's to do.
-                self.history.restored();
+                self.history.owe_nothing();
             }
             Event::SessionMoved(moved) => {
                 // Where a command went to lies in the folder that was left.
@@ -183,7 +183,7 @@ impl State {
                 self.history.undo(applied, &self.todo, items);
             }
             Event::RedoApplied(applied) => self.history.redo(applied),
-            Event::RestoreEnded(_) => self.history.restored(),
+            Event::RestoreEnded(ended) => self.history.restored(ended.turn),
         }
     }
 
