@@ -276,7 +276,7 @@ fn put(
         file::part(path, shown, was, wanted.bytes)?;
         wanted.mode.map_or(Ok(()), |mode| set_mode(path, shown, mode))?;
         return Ok(Some(format!(
-            "{shown} was given the name of another file (a hard link) and is a file of its own again"
+            "{shown} had got other names (hard links) and is a file of its own again"
         )));
     }
     let mut in_place = None;

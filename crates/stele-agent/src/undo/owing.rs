@@ -79,11 +79,18 @@ fn between(courses: &BTreeMap<String, Course>, folder: &Path) -> BTreeSet<String
 /// The names among these that lead to one file now and were names of it before they were changed.
 fn one_file(files: &BTreeMap<String, FileChange>) -> Vec<Vec<String>> {
     let mut found: BTreeMap<(u64, u64), Vec<String>> = BTreeMap::new();
-    let linked = |change: &&FileChange| change.before.is_some() && change.linked.is_some();
-    for (name, _) in files.iter().filter(|(_, change)| linked(change)) {
-        if let Some(file) = names::several(Path::new(name)) {
+    for (name, change) in files.iter().filter(|(_, change)| change.before.is_some()) {
+        if let Some(file) = names::several(Path::new(name)).filter(|file| !was_another(change, *file)) {
             found.entry(file).or_default().push(name.clone());
         }
     }
     found.into_values().filter(|names| names.len() > 1).collect()
+}
+
+/// True where a name of several leads to another file by now than it did before it was changed: it had no other name then,
+/// or none of those it had leads there.
+pub(super) fn was_another(change: &FileChange, now: (u64, u64)) -> bool {
+    let Some(linked) = &change.linked else { return true };
+    let there: Vec<&Path> = linked.iter().map(Path::new).filter(|name| name.symlink_metadata().is_ok()).collect();
+    !there.is_empty() && there.iter().all(|name| names::several(name) != Some(now))
 }

@@ -12,7 +12,7 @@ use stele_tools::stands::{self, Was};
 use stele_tools::{InPlace, names};
 
 use super::Restored;
-use super::owing::Owing;
+use super::owing::{Owing, was_another};
 use crate::{ChangedSince, Error, Result};
 
 /// What it takes to bring files back to before they were changed.
@@ -42,6 +42,8 @@ struct Step {
     others: bool,
     /// Which file it is, by device and inode, where it has several names now.
     file: Option<(u64, u64)>,
+    /// True where that is another file than it was: it becomes a file of its own again.
+    alone: bool,
 }
 
 /// Where the content of a file is that comes back.
@@ -63,18 +65,13 @@ impl Step {
         self.now.is_none() || self.bytes.is_some()
     }
 
-    /// True for a name of a file that it was no name of: it becomes a file of its own again.
-    fn is_alone(&self) -> bool {
-        self.file.is_some() && self.linked.is_none()
-    }
-
     /// Its place in the order: what goes, what moves, what is written. What gets a file of its own does so before that
     /// file is written under its other names, and what is joined to another name comes when that is what it was.
     fn rank(&self) -> u8 {
         match self.to {
             None => 0,
             Some((_, Source::At(_))) => MOVES,
-            Some((_, Source::Kept(_))) if self.is_alone() => 2,
+            Some((_, Source::Kept(_))) if self.alone => 2,
             Some((_, Source::Kept(_))) if self.now.is_none() && self.linked.is_some() => 4,
             Some((_, Source::Kept(_))) => WRITES,
         }
@@ -204,7 +201,7 @@ impl Plan {
                     None => Becomes::Gone { made: step.made.clone() },
                     Some((version, Source::Kept(bytes))) => {
                         let (mode, linked) = (Some(version.mode), step.linked.as_deref());
-                        Becomes::Content(Wanted { bytes, mode, linked, alone: step.is_alone() })
+                        Becomes::Content(Wanted { bytes, mode, linked, alone: step.alone })
                     }
                     Some((version, Source::At(from))) => {
                         Becomes::Moved(Moved { from: from.clone(), made: made(from), mode: version.mode })
@@ -316,6 +313,7 @@ impl Plan {
             linked,
             others: is_changed || between,
             file,
+            alone: file.is_some_and(|file| was_another(change, file)),
         })))
     }
 }
