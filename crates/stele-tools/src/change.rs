@@ -275,9 +275,7 @@ fn put(
     if wanted.alone && file.is_some() && names::several(path).is_some() {
         file::part(path, shown, was, wanted.bytes)?;
         wanted.mode.map_or(Ok(()), |mode| set_mode(path, shown, mode))?;
-        return Ok(Some(format!(
-            "{shown} had got other names (hard links) and is a file of its own again"
-        )));
+        return Ok(Some(format!("{shown} had got other names (hard links) and is a file of its own again")));
     }
     let mut in_place = None;
     if file.is_none_or(|file| file.bytes != wanted.bytes) {

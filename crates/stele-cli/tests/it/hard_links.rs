@@ -114,12 +114,12 @@ fn one_file_under_several_names_goes_back_as_one() {
         let before = tree(&place);
         let _server = turn(&place, calls, &["run", "--mode", "full", "x"]);
         let after = tree(&place);
-        for _ in 0..2 {
+        for round in 0..2 {
             let done = undo(&place, &["--json"]);
             assert_eq!((done.code, contents(&tree(&place))), (0, contents(&before)), "{what}: {done:?}");
             // What a command parted stays so, and that is said.
             match parted {
-                Some(said) => assert!(done.out.contains(said), "{what}: {done:?}"),
+                Some(said) => assert!(round > 0 || done.out.contains(said), "{what}: {done:?}"),
                 None => assert_eq!(tree(&place), before, "{what}: {done:?}"),
             }
             let done = undo(&place, &["--redo", "--json"]);
@@ -191,7 +191,9 @@ fn an_undo_of_many_pairs_that_is_killed_is_finished() {
         while count(to) == 0 && child.try_wait().unwrap().is_none() {}
         let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::KILL);
         child.wait().unwrap();
-        let done = Done::of(place.stele(arguments.iter().copied()));
+        // What writes a file in place ends what it began, and has the session's lock until then.
+        let done = std::iter::repeat_with(|| Done::of(place.stele(arguments.iter().copied())));
+        let done = done.into_iter().find(|done| !done.err.contains("log.locked")).unwrap();
         assert_eq!((done.code, count(to)), (0, all), "{done:?}");
         let inode = |name: &str, at: usize| fs::metadata(place.folder().join(format!("{name}{at}"))).unwrap().ino();
         let same =
