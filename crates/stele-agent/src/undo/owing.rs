@@ -71,7 +71,8 @@ fn between(courses: &BTreeMap<String, Course>, folder: &Path) -> BTreeSet<String
         those.map(|(path, _)| path.clone())
     };
     let perhaps: BTreeSet<PathBuf> = of(Between::CommandOrSomebody).map(PathBuf::from).collect();
-    let seen = if perhaps.is_empty() { perhaps } else { in_view(folder, &perhaps) };
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let seen = if perhaps.is_empty() { perhaps } else { in_view(&folder, &perhaps) };
     let seen = of(Between::CommandOrSomebody).filter(|path| seen.contains(Path::new(path)));
     of(Between::Somebody).chain(seen).collect()
 }

@@ -192,8 +192,8 @@ fn an_undo_of_many_pairs_that_is_killed_is_finished() {
         let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::KILL);
         child.wait().unwrap();
         // What writes a file in place ends what it began, and has the session's lock until then.
-        let done = std::iter::repeat_with(|| Done::of(place.stele(arguments.iter().copied())));
-        let done = done.into_iter().find(|done| !done.err.contains("log.locked")).unwrap();
+        let mut done = std::iter::repeat_with(|| Done::of(place.stele(arguments.iter().copied())));
+        let done = done.find(|done| !done.err.contains("log.locked")).unwrap();
         assert_eq!((done.code, count(to)), (0, all), "{done:?}");
         let inode = |name: &str, at: usize| fs::metadata(place.folder().join(format!("{name}{at}"))).unwrap().ino();
         let same =
