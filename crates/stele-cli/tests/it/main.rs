@@ -5,12 +5,14 @@
 
 mod applied;
 mod bad_input;
+mod between;
 mod cache;
 mod cut;
 mod demo;
 mod edit;
 mod endings;
 mod fifty;
+mod hard_links;
 mod interface;
 mod json;
 mod killed;
