@@ -279,7 +279,7 @@ impl Plan {
         };
         let (now, bytes) = match now {
             Ok(now) => now,
-            Err(error) => return Ok(Err(LeftWhy::Blocked { detail: in_its_place(error) })),
+            Err(error) => return Ok(Err(LeftWhy::Blocked { detail: in_its_place(&path, error) })),
         };
         if now == change.before {
             return Ok(Ok(None));
@@ -333,8 +333,10 @@ fn standing(path: &Path) -> std::result::Result<(Option<FileVersion>, Option<Vec
 }
 
 /// Why what stands under a name cannot be looked at.
-fn in_its_place(error: ToolError) -> String {
+fn in_its_place(path: &Path, error: ToolError) -> String {
+    let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     match error.code.as_str() {
+        "file.folder" if is_empty() => "an empty folder stands there now".to_owned(),
         "file.folder" => "a folder that holds other things stands there now".to_owned(),
         "file.special" => "what stands there now is no file".to_owned(),
         _ => error.message,

@@ -368,13 +368,17 @@ fn names_are_shown_so_that_they_can_be_told_apart() {
     let done = Done::fed(place.stele(["edit", ""]), "s/old/new/");
     assert!(done.code == 1 && done.err.contains("the path is empty; name a file"), "{done:?}");
 
-    let _server = turn(&place, [bash("echo x > \"$(printf 'a\\342\\200\\256txt')\"; echo y > was")]);
-    fs::remove_file(place.folder().join("was")).unwrap();
-    fs::create_dir(place.folder().join("was")).unwrap();
+    let make = "echo x > \"$(printf 'a\\342\\200\\256txt')\"; echo y > was; echo z > bare";
+    let _server = turn(&place, [bash(make)]);
+    for name in ["was", "bare"] {
+        fs::remove_file(place.folder().join(name)).unwrap();
+        fs::create_dir(place.folder().join(name)).unwrap();
+    }
     place.write("was/mine", "mine\n");
     let done = undo(&place, &[]);
     assert!(done.out.contains("D a\\u{202e}txt\n") && !done.out.contains('\u{202e}'), "{done:?}");
     assert!(done.out.contains("! was left as it is: a folder that holds other things stands there now"), "{done:?}");
+    assert!(done.out.contains("! bare left as it is: an empty folder stands there now"), "{done:?}");
     let done = Done::fed(place.stele(["edit", "cafe\u{301}"]), "s/old/new/");
     assert_eq!(done.code, 0, "{done:?}");
 }
