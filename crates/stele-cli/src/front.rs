@@ -99,6 +99,6 @@ pub fn text_view(setup: &Setup, choice: Choice, tools: Vec<Arc<dyn Tool>>) -> Te
         stele_provider::KeySource::Env(variable) => Some((route.name, variable)),
         stele_provider::KeySource::None => None,
     });
-    text.keys = keys.collect();
+    text.keys = Some(keys.collect());
     text
 }

@@ -55,7 +55,7 @@ pub(super) fn failure(wire: Wire, status: Option<u16>, reported: Reported) -> Fa
         said.push_str(&format!(" (field {})", sanitised(field)));
     }
     let message = match hint(code, status, wire) {
-        Some(hint) => format!("{said}; {hint}"),
+        Some(hint) => format!("{}; {hint}", said.trim_end_matches('.')),
         None => said,
     };
     let refused = if code == FailureCode::InvalidRequest { refused::fields(&reported) } else { Vec::new() };
