@@ -351,6 +351,7 @@ fn mode_meant(line: &Line) -> Option<Mode> {
 /// Sets the mode while questions wait; what needs none in that mode is answered with it.
 fn set_mode(mode: Mode, view: &mut View, person: &mut Person, sender: &mpsc::UnboundedSender<Command>) {
     let Some(text) = view.text() else { return };
+    let mode = mode.min(text.highest_mode);
     text.say(&format!("  mode {mode}"));
     let by = By::person("cli");
     let _ = sender.send(Command::SetMode { mode, by: by.clone() });

@@ -90,6 +90,7 @@ pub fn view(setup: &Setup, output: &OutputArgs, tools: Vec<Arc<dyn Tool>>, hold_
 /// A text view of this process.
 pub fn text_view(setup: &Setup, choice: Choice, tools: Vec<Arc<dyn Tool>>) -> TextView {
     let mut text = TextView::new(setup.look.screen(), choice, tools, setup.folder.clone());
+    text.highest_mode = setup.config.highest_mode;
     text.previews = stele_tools::PreviewOptions {
         home: setup.environment.get("HOME").map(PathBuf::from),
         edit: setup.config.edit.clone(),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Record, Seq, SessionId, State, TodoItem,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, TodoItem,
     TodoStatus, Tool,
 };
 use stele_provider::Delta;
@@ -44,6 +44,8 @@ pub struct TextView {
     choice: Choice,
     tools: Vec<Arc<dyn Tool>>,
     pub folder: PathBuf,
+    /// The highest mode that may be set.
+    pub highest_mode: Mode,
     /// How changes are shown before they are made.
     pub previews: stele_tools::PreviewOptions,
     calls: BTreeMap<CallId, ShownCall>,
@@ -75,6 +77,7 @@ impl TextView {
             choice,
             tools,
             folder,
+            highest_mode: Mode::Full,
             previews: stele_tools::PreviewOptions::default(),
             calls: BTreeMap::new(),
             answer: Answer::default(),
