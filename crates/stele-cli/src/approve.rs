@@ -74,7 +74,7 @@ pub fn read(line: &str, always: &[String]) -> Result<ApprovalOutcome, &'static s
         ("n" | "no", reason) => Ok(reject(reason)),
         ("", "") => Err("  (the call waits for an answer; Ctrl-C stops the turn)"),
         (word, _) if word.starts_with('/') => {
-            Err("  (/mode ask, edit or full is taken here, other commands once the question is answered)")
+            Err("  (/mode NAME is taken here; other commands once the question is answered)")
         }
         _ => Err("  (no answer; to say something to the agent: n and what to do instead)"),
     }

@@ -184,6 +184,13 @@ mod tests {
     }
 
     #[test]
+    fn another_model_is_advised_where_it_may_help() {
+        assert!(advice("provider.overloaded").unwrap().contains("another model"));
+        assert!(!advice("provider.transport").unwrap().contains("another model"));
+        assert_eq!(advice("provider.auth"), None);
+    }
+
+    #[test]
     fn a_reader_that_is_gone_is_no_fault() {
         let error = CommandError::from(io::Error::from(io::ErrorKind::BrokenPipe));
         assert_eq!(error.kind.exit(), 0);

@@ -357,6 +357,20 @@ mod tests {
     }
 
     #[test]
+    fn what_ended_with_its_turn_is_told_in_words() {
+        let ended = |code: &str, content: &str| {
+            let error = Some(ToolError::new(code, ToolErrorClass::Refused, ""));
+            let meta = ResultMeta::default();
+            let result = ToolResult { call: CallId(1), content: Text::from(content), images: Vec::new(), error, meta };
+            super::result(&result, Path::new("/"), Style::Plain, Depth::Brief)
+        };
+        let unstarted = "not run: the turn was stopped first";
+        assert_eq!(ended("tool.not_started", unstarted), (unstarted.to_owned(), Vec::new()));
+        let cut = ended("tool.cancelled", "half\n[stopped: cancelled; ended by signal 15 (TERM)]");
+        assert_eq!(cut, ("stopped with the turn".to_owned(), vec!["half".to_owned()]));
+    }
+
+    #[test]
     fn a_call_of_a_tool_that_is_gone_still_has_a_title() {
         assert_eq!(title(None, "fetch", "{\"a\":\n1}", Path::new("/"), Depth::Brief), "fetch {\"a\": 1}");
     }

@@ -116,13 +116,14 @@ pub fn lines(
     // A session that does not fit any more cannot go on.
     let full = result.error.as_ref().is_some_and(|error| error.code == "provider.context_overflow");
     let again = tally.steps == 0 && matches!(result.status, Status::Failed | Status::Limit);
+    let there = match elsewhere {
+        true => format!(" -C {}", super::inert::one_line(&super::word::shell_word(&folder.display().to_string()))),
+        false => String::new(),
+    };
     let (name, command) = match (full, elsewhere) {
         (true, _) => ("new", "stele run \"…\"".to_owned()),
-        _ if again => ("again", format!("stele run --resume {session}")),
-        (false, true) => {
-            let folder = super::inert::one_line(&super::word::shell_word(&folder.display().to_string()));
-            ("continue", format!("stele run -C {folder} --resume {session} \"…\""))
-        }
+        _ if again => ("again", format!("stele run{there} --resume {session}")),
+        (false, true) => ("continue", format!("stele run{there} --resume {session} \"…\"")),
         (false, false) => ("continue", "stele run --continue \"…\"".to_owned()),
     };
     lines.push(format!("{}{}", label(name), style.bold(&command)));

@@ -108,6 +108,7 @@ fn another_session_begins_inside() {
     terminal.wait_for("I see.");
     terminal.wait_for("> ");
     terminal.type_line("/new");
+    terminal.wait_for("to go back:");
     terminal.wait_for("mode ask");
     terminal.wait_for("> ");
     terminal.type_line("peel the pears");

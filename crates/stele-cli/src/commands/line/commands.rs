@@ -176,7 +176,10 @@ impl Line<'_> {
     /// Leaves the session as it is and begins another one here.
     fn begin_anew(&mut self) -> Result<()> {
         front::new_route(self.setup, self.agent.routes(), &Which::New, None)?;
-        self.way_back();
+        if self.conversation.driver.is_stored() {
+            let before = self.conversation.driver.session().clone();
+            self.say(&format!("session {before} stays as it is; to go back: /resume {before}"));
+        }
         self.conversation = open(&self.agent, &Which::New, self.setup, &Wanted::default())?;
         self.begin(&Which::New);
         Ok(())
