@@ -119,8 +119,7 @@ impl<'a> Grower<'a> {
     fn exchange(&mut self, attempt: u32, last: bool) -> Result<()> {
         self.state.each_message(self.encoded, &mut |message| self.encoder.push(&message));
         self.encoded = self.state.surface_len();
-        let ends = self.state.earlier_prompts().into_iter().map(|prompt| usize::try_from(prompt.items));
-        self.encoder.set_earlier(&ends.collect::<Result<Vec<_>, _>>()?);
+        self.encoder.mark_ends_of(&self.state.earlier_prompts());
         let shared = self.state.epoch().and_then(|epoch| epoch.sent.as_ref()).map_or(0, |sent| sent.prompt.len);
         let body = self.encoder.body_digest();
         self.size.request_bytes = body.len;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stele_core::{Call, CallDecision, Config, Failure, FailureCode, Millis, Mode, Tool};
+use stele_core::{Call, CallDecision, Config, Failure, FailureCode, Millis, Mode, Tool, Verdict};
 use stele_guard::{Layer, List, Policy, Surroundings, Workspace};
 use stele_provider::{Client, LedgerFile, Route, Secret};
 use stele_store::Store;
@@ -119,12 +119,20 @@ impl Agent {
 
     /// What rules and mode say about a call; `grants` are the session's own.
     pub(crate) fn permit(&self, call: &Call, mode: Mode, grants: &[String], workspace: &Workspace) -> CallDecision {
-        let mode = mode.min(self.options.highest_mode);
+        stele_guard::decide(call, mode.min(self.options.highest_mode), &self.policy(grants), workspace)
+    }
+
+    /// The verdict alone.
+    pub(crate) fn verdict(&self, call: &Call, mode: Mode, grants: &[String], workspace: &Workspace) -> Verdict {
+        stele_guard::verdict(call, mode.min(self.options.highest_mode), &self.policy(grants), workspace)
+    }
+
+    fn policy(&self, grants: &[String]) -> Policy {
         let mut policy = self.options.policy.clone();
         for rule in grants {
             // A grant was made from a rule that parsed.
             let _ = policy.add(List::Allow, Layer::Session, rule);
         }
-        stele_guard::decide(call, mode, &policy, workspace)
+        policy
     }
 }

@@ -54,6 +54,11 @@ pub enum Error {
     /// Turns are taken back between turns.
     #[error("undo.turn_open: a turn is open; wait until it is over, or stop it")]
     TurnOpen,
+    /// An undo or redo that was cut off is not finished without being asked for.
+    #[error(
+        "undo.foreign: the log came from a file, and such a log changes no file by itself; ask for the same undo or redo again to have it done"
+    )]
+    NotByItself,
     /// Files could not be restored; all of them are as they were.
     #[error("{}: {}; no file was changed", .0.code, .0.message)]
     Restore(stele_core::ToolError),
@@ -77,6 +82,7 @@ impl Error {
             Self::NoKey { .. } => "provider.no_credential",
             Self::NothingTo(_) => "undo.nothing",
             Self::TurnOpen => "undo.turn_open",
+            Self::NotByItself => "undo.foreign",
             Self::Restore(error) | Self::HalfRestored(error) => &error.code,
         }
     }

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use stele_core::PrefaceBlock;
 use stele_core::limits::INSTRUCTION_BYTES;
+pub(crate) use stele_core::name_on_a_line as one_line;
+use stele_tools::sanitise::inert;
 
 /// Names by preference: the first one found in a folder is taken.
 const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -50,7 +52,7 @@ fn block(path: &Path, name: String, left: &mut usize) -> Option<PrefaceBlock> {
     let cut = bytes.len() > *left;
     bytes.truncate(*left);
     let text = String::from_utf8_lossy(&bytes);
-    let mut text = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+    let mut text = inert(text.trim_start_matches('\u{feff}'));
     if cut {
         // At a line end, unless that would lose most of it.
         let line = text.rfind('\n').map_or(0, |at| at + 1);
@@ -62,21 +64,10 @@ fn block(path: &Path, name: String, left: &mut usize) -> Option<PrefaceBlock> {
         text.push_str("[cut here: the instructions together are too long]\n");
     }
     *left = left.saturating_sub(text.len());
-    let text = inert(text.trim_end()).replace("</instructions", "&lt;/instructions");
-    let name = one_line(&name);
+    let text = text.trim_end().replace("</instructions", "&lt;/instructions");
+    let name = one_line(&name).into_owned();
     (!text.is_empty())
         .then(|| PrefaceBlock { text: format!("<instructions file=\"{name}\">\n{text}\n</instructions>"), name })
-}
-
-/// A name on one line: folders may have line ends in their names.
-pub(crate) fn one_line(name: &str) -> String {
-    inert(name).replace(['\n', '\t'], "\u{fffd}")
-}
-
-/// Text without control characters, which a file that is no text would bring.
-pub(crate) fn inert(text: &str) -> String {
-    let odd = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
-    text.chars().map(|letter| if odd(letter) { char::REPLACEMENT_CHARACTER } else { letter }).collect()
 }
 
 #[cfg(test)]

@@ -58,20 +58,6 @@ pub enum Command {
         /// Who asks.
         by: By,
     },
-    /// Take the last turn back: its files and its part of the conversation. Without effect while a turn is open.
-    Undo {
-        /// Who asks.
-        by: By,
-        /// What becomes of files that somebody changed since.
-        changed_since: ChangedSince,
-    },
-    /// Do the turn again that was taken back last. Without effect while a turn is open.
-    Redo {
-        /// Who asks.
-        by: By,
-        /// What becomes of files that somebody changed since.
-        changed_since: ChangedSince,
-    },
 }
 
 /// What an undo or redo does with files that somebody changed since.

@@ -126,7 +126,7 @@ impl Driver {
         for event in events {
             driver.append(event)?;
         }
-        driver.finish_by_itself()?;
+        driver.finish_at_opening()?;
         if let Place::MovedTo(folder) = &opening.place {
             let notice = moved_notice(driver.state(), folder);
             driver.append(SessionMoved { cwd: text_of(folder)? })?;
@@ -272,7 +272,7 @@ fn text_of(folder: &Path) -> Result<String> {
 /// the first request, whose preface is still to be read.
 fn moved_notice(state: &State, to: &Path) -> Option<String> {
     state.epoch()?;
-    let line = |path: &str| crate::instructions::one_line(path);
+    let line = crate::instructions::one_line;
     let from = state.session().map_or("", |session| session.cwd.as_str());
     Some(format!(
         "<folder-notice>\nThis session's folder is now {}; before, it was {}. Relative paths and commands start from the \

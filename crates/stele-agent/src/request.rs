@@ -32,7 +32,7 @@ pub(crate) struct Ready {
 pub(crate) fn update(encoded: &mut Option<Encoded>, state: &State) -> Result<()> {
     extend(encoded, state)?;
     if let Some(encoded) = encoded {
-        encoded.mark_ends_of(&state.earlier_prompts());
+        encoded.encoder.mark_ends_of(&state.earlier_prompts());
     }
     Ok(())
 }
@@ -97,7 +97,7 @@ pub(crate) fn last(state: &State) -> Option<Encoded> {
     state.each_message_sent(&mut |message| encoder.push(&message));
     let withheld = epoch.config.withheld.clone();
     let mut encoded = Encoded { epoch: epoch.n, withheld, encoder, surface: sent.surface };
-    encoded.mark_ends_of(&sent.earlier);
+    encoded.encoder.mark_ends_of(&sent.earlier);
     (encoded.encoder.prompt_digest(0).hash == sent.prompt.hash).then_some(encoded)
 }
 
@@ -141,11 +141,19 @@ impl Encoded {
     /// that the earlier one marked and a mark of this one looks back to, over so many items.
     pub(crate) fn readable_by_marks(&self, earlier: &Self, look_back: usize, counts: &dyn Fn(Zone) -> bool) -> u64 {
         let shared = self.shared_with(earlier, counts);
-        let marks = self.encoder.marks();
-        let seen = |entry: &usize| marks.iter().any(|mark| (*entry..*entry + look_back).contains(mark));
-        let entries = earlier.encoder.marks().into_iter().filter(seen);
+        let entries = earlier.encoder.marks().into_iter().filter(|entry| self.finds(*entry, look_back));
         let up_to = |entry: usize| earlier.len_of(entry + 1);
         entries.map(up_to).filter(|bytes| *bytes <= shared).max().unwrap_or(0)
+    }
+
+    /// Whether a mark of this one finds an entry that ends with an item, looking back over so many.
+    fn finds(&self, item: usize, look_back: usize) -> bool {
+        self.encoder.marks().iter().any(|mark| (item..item + look_back).contains(mark))
+    }
+
+    /// Whether a mark of this one finds an entry where an earlier prompt ended.
+    pub(crate) fn looks_back_to(&self, prompt: &PromptDigest, look_back: usize) -> bool {
+        count(prompt.items).checked_sub(1).is_some_and(|last| self.finds(last, look_back))
     }
 
     /// Bytes of the first items.
@@ -172,14 +180,7 @@ impl Encoded {
 
     /// Whether all items of an earlier prompt are the first items of this one.
     pub(crate) fn begins_with(&self, prompt: &PromptDigest) -> bool {
-        self.encoder.digest_at(count(prompt.items)) == Some(prompt.hash)
-    }
-
-    /// Marks the ends of earlier prompts, as far as this one begins with them.
-    fn mark_ends_of(&mut self, prompts: &[PromptDigest]) {
-        let ends = prompts.iter().filter(|prompt| self.begins_with(prompt)).map(|prompt| count(prompt.items));
-        let ends: Vec<usize> = ends.collect();
-        self.encoder.set_earlier(&ends);
+        self.encoder.begins_with(prompt)
     }
 
     /// What is logged of a break: the first item that differs, with the bytes around the difference,

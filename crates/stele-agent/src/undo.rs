@@ -1,13 +1,17 @@
 //! Taking a turn back, and doing it again: its files and its part of the conversation.
 //!
 //! What is about to be replaced is in the log, with the record that says so, before the first file is touched: a process
-//! that is killed on the way leaves a turn that counts as taken back, and whoever opens the session next finishes it. All
-//! files of one undo change or none; when none could, the record is taken back.
+//! that is killed on the way leaves a turn that counts as taken back, and whoever goes on next finishes it (`finish`). All
+//! files of one undo change or none; when none could, the record is taken back. Files are read and written beside the
+//! driver's thread: for their folders it may have to wait.
 //!
 //! **Invariant:** a file is touched only while it is exactly what the log says it was left as, and only when the log
 //! keeps what it is, unless somebody asked for more.
 
+mod finish;
 mod plan;
+
+use std::sync::Arc;
 
 use stele_core::{
     By, Event, FileChange, FileLeft, RedoApplied, RestoreEnded, Restoring, State, SurfaceReplaced, TodoItem, TodoSet,
@@ -16,8 +20,9 @@ use stele_core::{
 use stele_store::Store;
 
 use crate::driver::Driver;
-use crate::{ChangedSince, Error, Result};
-use plan::{Plan, kept_again};
+use crate::{Agent, ChangedSince, Error, Result};
+pub use finish::Finished;
+use plan::Plan;
 
 /// What an undo or redo did, or would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,15 +42,6 @@ pub struct Restored {
     pub notes: Vec<String>,
     /// Effects of the turn that an undo does not reach, in words.
     pub not_covered: Vec<String>,
-}
-
-/// An undo or redo that was cut off, and that whoever opened the session next has finished.
-#[derive(Debug)]
-pub struct Finished {
-    /// Which of the two.
-    pub way: Restoring,
-    /// What was still to be done, or why it could not be: then the next start tries again.
-    pub outcome: Result<Restored>,
 }
 
 /// What it would do to take the last turn back; nothing when there is none.
@@ -74,15 +70,16 @@ impl Driver {
     /// # Errors
     /// A turn is open, there is none to take back, the files cannot be restored (then none is), or the log cannot be
     /// written.
-    pub fn undo(&mut self, by: By, changed_since: ChangedSince) -> Result<Restored> {
+    pub async fn undo(&mut self, by: By, changed_since: ChangedSince) -> Result<Restored> {
         if self.state().turn().is_some() {
             return Err(Error::TurnOpen);
         }
-        if let Some(restored) = self.finish_first(Restoring::Undo)? {
+        if let Some(restored) = self.finish_first(Restoring::Undo).await? {
             return Ok(restored);
         }
         let Some(last) = self.state().history().done().last().cloned() else { return Err(Error::NothingTo("undo")) };
-        let plan = Plan::backwards(last.files.values(), self.agent.store(), changed_since)?;
+        let files = last.files.values().cloned().collect();
+        let plan = planned(Arc::clone(&self.agent), files, changed_since).await?;
         let todo = self.state().todo().to_vec();
         let undone = UndoApplied {
             turn: last.turn,
@@ -93,10 +90,11 @@ impl Driver {
         };
         let restored = plan.restored(last.turn, last.title, last.not_covered);
         self.log_restored(undone, State::undo_cut, by.clone(), &last.todo)?;
-        let notes = self.carry_out(&plan, last.turn, |driver| {
+        let take_back = |driver: &mut Self| {
             let redone = RedoApplied { turn: last.turn, by: by.clone(), files: Vec::new(), left: Vec::new() };
             driver.log_restored(redone, State::redo_cut, by, &todo)
-        })?;
+        };
+        let notes = self.carry_out(plan, last.turn, take_back).await?;
         Ok(Restored { notes, ..restored })
     }
 
@@ -104,74 +102,30 @@ impl Driver {
     ///
     /// # Errors
     /// As for [`Driver::undo`].
-    pub fn redo(&mut self, by: By, changed_since: ChangedSince) -> Result<Restored> {
+    pub async fn redo(&mut self, by: By, changed_since: ChangedSince) -> Result<Restored> {
         if self.state().turn().is_some() {
             return Err(Error::TurnOpen);
         }
-        if let Some(restored) = self.finish_first(Restoring::Redo)? {
+        if let Some(restored) = self.finish_first(Restoring::Redo).await? {
             return Ok(restored);
         }
         let Some(undone) = self.state().history().undone().last().cloned() else {
             return Err(Error::NothingTo("redo"));
         };
-        let plan = Plan::backwards(undone.files.iter(), self.agent.store(), changed_since)?;
+        let plan = planned(Arc::clone(&self.agent), undone.files.clone(), changed_since).await?;
         let (todo, turn) = (self.state().todo().to_vec(), undone.changes.turn);
         let redone = RedoApplied { turn, by: by.clone(), files: plan.logged(), left: plan.left.clone() };
         let restored = plan.restored(turn, undone.changes.title.clone(), Vec::new());
         self.log_restored(redone, State::redo_cut, by.clone(), &undone.todo)?;
-        let notes = self.carry_out(&plan, turn, |driver| {
-            let files = undone.files.iter().map(|file| kept_again(file, driver.agent.store())).collect();
+        let take_back = |driver: &mut Self| {
+            // Their bytes are in the log since the undo.
+            let files = undone.files.clone();
             let not_covered = undone.changes.not_covered.clone();
             let taken_back = UndoApplied { turn, by: by.clone(), files, left: Vec::new(), not_covered };
             driver.log_restored(taken_back, State::undo_cut, by, &todo)
-        })?;
+        };
+        let notes = self.carry_out(plan, turn, take_back).await?;
         Ok(Restored { notes, ..restored })
-    }
-
-    /// Finishes an undo or redo that was cut off, or that could not be logged when it was asked for: files that are still
-    /// what they were just before become what the log says.
-    ///
-    /// # Errors
-    /// The log cannot be written or read; that files cannot be changed is an outcome.
-    fn finish_restoring(&mut self) -> Result<()> {
-        let Some(owed) = self.state().history().unrestored().cloned() else { return Ok(()) };
-        self.commit()?;
-        let plan = Plan::backwards(owed.files.iter(), self.agent.store(), ChangedSince::Leave)?;
-        let restored = plan.restored(owed.turn, self.title_of(owed.turn), Vec::new());
-        let outcome = plan.carry_out(&self.agent.options.in_place).map(|notes| Restored { notes, ..restored });
-        if outcome.is_ok() {
-            self.append(RestoreEnded { turn: owed.turn })?;
-            self.commit()?;
-            self.follow_cwd()?;
-        }
-        self.finished = Some(Finished { way: owed.way, outcome });
-        Ok(())
-    }
-
-    /// The same without being asked. A log that came from a file changes no file by itself.
-    pub(crate) fn finish_by_itself(&mut self) -> Result<()> {
-        if self.is_foreign() { Ok(()) } else { self.finish_restoring() }
-    }
-
-    /// The same for who asks for an undo or redo: what is finished may be what they ask for.
-    fn finish_first(&mut self, way: Restoring) -> Result<Option<Restored>> {
-        if self.state().history().unrestored().is_none() {
-            return Ok(None);
-        }
-        self.finish_restoring()?;
-        let Some(finished) = self.finished.take_if(|finished| finished.way == way) else { return Ok(None) };
-        finished.outcome.map(Some)
-    }
-
-    /// The undo or redo that was cut off, and finished when the session was opened; once.
-    pub fn finished(&mut self) -> Option<Finished> {
-        self.finished.take()
-    }
-
-    fn title_of(&self, turn: u64) -> String {
-        let history = self.state().history();
-        let mut turns = history.done().iter().chain(history.undone().iter().map(|undone| &undone.changes));
-        turns.find(|changes| changes.turn == turn).map(|changes| changes.title.clone()).unwrap_or_default()
     }
 
     /// Logs that a turn is taken back or done again, with what that does to the conversation and the list of things to do.
@@ -193,13 +147,14 @@ impl Driver {
     }
 
     /// Changes the files of what was logged; when none could be changed, that is taken back. Gives what to know about it.
-    fn carry_out(
+    async fn carry_out(
         &mut self,
-        plan: &Plan,
+        plan: Plan,
         turn: u64,
         take_back: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<Vec<String>> {
-        let outcome = plan.carry_out(&self.agent.options.in_place);
+        let agent = Arc::clone(&self.agent);
+        let outcome = beside(move || plan.carry_out(&agent.options.in_place)).await;
         match &outcome {
             Ok(_) => self.follow_cwd()?,
             Err(Error::Restore(_)) => take_back(self)?,
@@ -215,5 +170,20 @@ impl Driver {
             return Ok(());
         }
         self.append(TodoSet { items: items.to_vec() })
+    }
+}
+
+/// Works out how files go back.
+async fn planned(agent: Arc<Agent>, changes: Vec<FileChange>, changed_since: ChangedSince) -> Result<Plan> {
+    beside(move || Plan::backwards(changes.iter(), agent.store(), changed_since)).await
+}
+
+/// Does what reads and writes files, and waits for others to be done with their folders, beside the driver's thread.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await.map_err(tokio::task::JoinError::try_into_panic) {
+        Ok(done) => done,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // The runtime goes down: nothing is polled any more.
+        Err(Err(_)) => std::future::pending().await,
     }
 }

@@ -16,7 +16,6 @@ mod front;
 mod given;
 mod keyboard;
 mod misused;
-mod nearest;
 mod output;
 mod past;
 mod person;
@@ -34,6 +33,8 @@ mod unfinished;
 mod values;
 
 use std::process::ExitCode;
+
+use stele_core::nearest;
 
 fn main() -> ExitCode {
     // A shell command's supervisor is this program again; it must not pay for anything below.

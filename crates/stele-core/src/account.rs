@@ -1,6 +1,6 @@
 //! What a stretch of a log used and what it cost: one fold for all who show it.
 
-use crate::{CacheTtl, Config, Coverage, Event, Micros, OptionalField, Price, Record, RequestSent, Usage, Wire};
+use crate::{CacheTtl, Config, Coverage, Event, Micros, OptionalField, Price, Record, Usage, Wire};
 
 /// Sums over attempts. A cost that cannot be known in full is absent.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Account {
     awaiting: Option<Awaited>,
     /// Who counts the tokens.
     counter: Option<(Wire, String)>,
-    /// What that one counted last.
+    /// What that one counted last, as far as the last prompt still has it.
     counted: Option<Counted>,
 }
 
@@ -52,6 +52,7 @@ struct Awaited {
 /// A prompt whose tokens the provider counted.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
+    /// Bytes of it, from the front, that every prompt since had as well.
     len: u64,
     input: u64,
 }
@@ -93,7 +94,11 @@ impl Account {
                 if let Some(lost) = self.awaiting.take() {
                     self.report(None, true, Some(lost));
                 }
-                let bound = self.terms.most(self.tokens_at_most(sent));
+                // What the next prompt shares with this one need not be what was counted: this one may have been cut.
+                if let Some(counted) = &mut self.counted {
+                    counted.len = counted.len.min(sent.prompt.shared);
+                }
+                let bound = self.terms.most(self.tokens_at_most(sent.prompt.len));
                 self.awaiting = Some(Awaited { bound, len: sent.prompt.len });
                 None
             }
@@ -112,12 +117,8 @@ impl Account {
 
     /// How many tokens a prompt can have: no tokenizer makes more than one of a byte, and of what was counted before, as
     /// far as it is the same, it makes as many again.
-    fn tokens_at_most(&self, sent: &RequestSent) -> u64 {
-        let len = sent.prompt.len;
-        let counted = self.counted.map(|counted| {
-            let same = counted.len.min(sent.prompt.shared);
-            counted.input.saturating_add(len.saturating_sub(same))
-        });
+    fn tokens_at_most(&self, len: u64) -> u64 {
+        let counted = self.counted.map(|counted| counted.input.saturating_add(len.saturating_sub(counted.len)));
         counted.map_or(len, |counted| counted.min(len))
     }
 
@@ -196,6 +197,9 @@ fn plus(sum: Option<Micros>, more: Option<Micros>) -> Option<Micros> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
     use crate::{
         AssistantMessage, BodyDigest, EpochOpened, EpochReason, Hash, Millis, Producer, PromptDigest, Purpose,
@@ -363,5 +367,88 @@ mod tests {
         // Without any of it the bytes alone tell.
         fold(&mut account, longer(200, 0));
         assert_eq!(account.at_most_if_lost().unwrap().0 - account.at_most().unwrap().0, 200 + 1_000);
+    }
+
+    /// What happens to a conversation: pieces of so many bytes each, of which the server makes so many tokens.
+    #[derive(Clone, Debug)]
+    enum Happens {
+        /// A piece comes, and the prompt is sent.
+        Grows { bytes: u64, tokens: u64 },
+        /// All but the first pieces leave, as with an undo, and the prompt is sent in a new epoch.
+        IsCut { keep: usize },
+        /// The same prompt is sent again.
+        IsRetried,
+    }
+
+    /// What comes of a request.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Comes {
+        Counted,
+        /// It failed, was billed, and nobody said for what.
+        Billed,
+        Refused,
+        /// The process died.
+        Nothing,
+    }
+
+    fn happens() -> impl Strategy<Value = Happens> {
+        // Four bytes to a token, a token a byte, and anything between.
+        let grows = (1..400_u64, 0..=4_u64)
+            .prop_map(|(bytes, share)| Happens::Grows { bytes, tokens: bytes / 4 + (bytes - bytes / 4) * share / 4 });
+        prop_oneof![4 => grows, 2 => (0..6_usize).prop_map(|keep| Happens::IsCut { keep }), 1 => Just(Happens::IsRetried)]
+    }
+
+    fn comes() -> impl Strategy<Value = Comes> {
+        prop_oneof![3 => Just(Comes::Counted), 1 => Just(Comes::Billed), 1 => Just(Comes::Refused), 1 => Just(Comes::Nothing)]
+    }
+
+    proptest! {
+        #[test]
+        fn no_request_has_more_tokens_than_the_bound_says(story in vec((happens(), comes()), 1..24)) {
+            let price = Price { input: Some(1_000_000), output: Some(1_000_000), ..Price::default() };
+            let mut account = Account::under(terms(Some(price)));
+            let (mut pieces, mut billed, mut lost) = (vec![(40, 40)], 0, 0);
+            let mut before = 0;
+            for (happens, comes) in story {
+                let shared = match happens {
+                    Happens::Grows { bytes, tokens } => {
+                        pieces.push((bytes, tokens));
+                        before
+                    }
+                    Happens::IsCut { keep } => {
+                        pieces.truncate(keep.max(1));
+                        pieces.iter().map(|(bytes, _)| bytes).sum::<u64>().min(before)
+                    }
+                    Happens::IsRetried => before,
+                };
+                let (len, tokens) = pieces.iter().fold((0, 0), |sum, piece| (sum.0 + piece.0, sum.1 + piece.1));
+                before = len;
+                let prompt = PromptDigest { len, shared, ..sent().prompt };
+                fold(&mut account, RequestSent { prompt, ..sent() });
+                // Whoever died under way was not seen to have been billed; it may have been, answer and all.
+                billed += lost;
+                let most = tokens + 1_000;
+                let bound = account.at_most_if_lost().unwrap().0 - account.at_most().unwrap().0;
+                prop_assert!(bound >= most, "{bound} of {tokens} tokens in {len} bytes, {shared} shared");
+                prop_assert!(account.at_most().unwrap().0 >= billed);
+                let told = Usage { fresh: Some(tokens), output: Some(0), ..Usage::default() };
+                lost = 0;
+                match comes {
+                    Comes::Counted => {
+                        billed += tokens;
+                        fold(&mut account, answer(Some(told), false));
+                    }
+                    Comes::Billed => {
+                        billed += most;
+                        fold(&mut account, answer(None, true));
+                    }
+                    Comes::Refused => {
+                        let failure = crate::Failure::new(crate::FailureCode::RateLimited, "later");
+                        fold(&mut account, crate::RequestFailed { attempt: 1, failure });
+                    }
+                    Comes::Nothing => lost = most,
+                }
+            }
+        }
     }
 }

@@ -73,6 +73,26 @@ pub enum Restoring {
     Redo,
 }
 
+impl Restoring {
+    /// The word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+        }
+    }
+
+    /// What takes it back.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Undo => Self::Redo,
+            Self::Redo => Self::Undo,
+        }
+    }
+}
+
 /// An undo or redo of which nobody knows how many of its files are changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unrestored {
@@ -80,6 +100,8 @@ pub struct Unrestored {
     pub way: Restoring,
     /// The turn.
     pub turn: u64,
+    /// Its title.
+    pub title: String,
     /// What each file is to be again (`before`), and what it was just before (`after`).
     pub files: Vec<FileChange>,
 }
@@ -87,7 +109,7 @@ pub struct Unrestored {
 impl Unrestored {
     fn new<'a>(
         way: Restoring,
-        turn: u64,
+        changes: &TurnChanges,
         sources: impl Iterator<Item = &'a FileChange>,
         applied: &[FileChange],
     ) -> Option<Self> {
@@ -97,7 +119,7 @@ impl Unrestored {
             Some(FileChange { after: file.before, ..source.clone() })
         };
         let files: Vec<FileChange> = sources.filter_map(owed).collect();
-        (!files.is_empty()).then_some(Self { way, turn, files })
+        (!files.is_empty()).then(|| Self { way, turn: changes.turn, title: changes.title.clone(), files })
     }
 }
 
@@ -107,7 +129,8 @@ pub struct History {
     open: Option<TurnChanges>,
     done: Vec<TurnChanges>,
     undone: Vec<Undone>,
-    unrestored: Option<Unrestored>,
+    /// In the order in which they were asked for; of one turn only the last.
+    unrestored: Vec<Unrestored>,
     /// What calls said they are about to change, until they end.
     ahead: BTreeMap<CallId, Vec<FileChange>>,
 }
@@ -131,10 +154,21 @@ impl History {
         self.open.as_ref()?.files.get(path).map(|change| change.after)
     }
 
-    /// The undo or redo whose files are not known to be changed.
+    /// Undos and redos whose files are not known to be changed, in their order. A file that a turn has changed since is no
+    /// longer among them.
     #[must_use]
-    pub fn unrestored(&self) -> Option<&Unrestored> {
-        self.unrestored.as_ref()
+    pub fn unrestored(&self) -> &[Unrestored] {
+        &self.unrestored
+    }
+
+    /// True when this is what was done last: it would be the same to ask for it again.
+    #[must_use]
+    pub fn is_last(&self, way: Restoring, turn: u64) -> bool {
+        let last = match way {
+            Restoring::Undo => self.undone.last().map(|undone| undone.changes.turn),
+            Restoring::Redo => self.done.last().map(|done| done.turn),
+        };
+        last == Some(turn)
     }
 
     /// What a call that has not ended said it is about to change, as far as nothing else is known since.
@@ -152,7 +186,6 @@ impl History {
     pub(crate) fn begin(&mut self, turn: u64, first_job: JobId, todo: &[TodoItem]) {
         self.end();
         self.undone.clear();
-        self.unrestored = None;
         self.ahead.clear();
         self.open = Some(TurnChanges { turn, first_job, todo: todo.to_vec(), ..TurnChanges::default() });
     }
@@ -187,6 +220,7 @@ impl History {
     pub(crate) fn changed(&mut self, changed: &FileChanged) {
         let Some(open) = &mut self.open else { return };
         let change = light(&changed.change);
+        owe_no_more(&mut self.unrestored, &change.path);
         if changed.ahead {
             let ahead = self.ahead.entry(changed.call).or_default();
             match ahead.iter_mut().find(|said| said.path == change.path) {
@@ -225,7 +259,8 @@ impl History {
         if self.done.last().is_some_and(|last| last.turn == applied.turn)
             && let Some(changes) = self.done.pop()
         {
-            self.unrestored = Unrestored::new(Restoring::Undo, applied.turn, changes.files.values(), &applied.files);
+            let owed = Unrestored::new(Restoring::Undo, &changes, changes.files.values(), &applied.files);
+            self.owe(applied.turn, owed);
             let files = applied.files.iter().map(light).collect();
             self.undone.push(Undone { changes, files, todo: todo.to_vec(), items });
         }
@@ -235,7 +270,8 @@ impl History {
         if self.undone.last().is_some_and(|last| last.changes.turn == applied.turn)
             && let Some(mut undone) = self.undone.pop()
         {
-            self.unrestored = Unrestored::new(Restoring::Redo, applied.turn, undone.files.iter(), &applied.files);
+            let owed = Unrestored::new(Restoring::Redo, &undone.changes, undone.files.iter(), &applied.files);
+            self.owe(applied.turn, owed);
             for file in &applied.files {
                 undone.changes.replaced(file);
             }
@@ -243,9 +279,20 @@ impl History {
         }
     }
 
-    /// The files of the last undo or redo are as it says.
-    pub(crate) fn restored(&mut self) {
-        self.unrestored = None;
+    /// What is owed of a turn's files from now on.
+    fn owe(&mut self, turn: u64, owed: Option<Unrestored>) {
+        self.restored(turn);
+        self.unrestored.extend(owed);
+    }
+
+    /// The files of the last undo or redo of a turn are as it says.
+    pub(crate) fn restored(&mut self, turn: u64) {
+        self.unrestored.retain(|owed| owed.turn != turn);
+    }
+
+    /// Nothing of this log's undos and redos is to be finished here.
+    pub(crate) fn owe_nothing(&mut self) {
+        self.unrestored.clear();
     }
 }
 
@@ -259,6 +306,14 @@ impl TurnChanges {
             *known = FileChange { after: known.after, made: known.made.take().or(file.made.clone()), ..light(file) };
         }
     }
+}
+
+/// A turn changes a file: what it is from then on is not what an undo or redo before was to make of it.
+fn owe_no_more(unrestored: &mut Vec<Unrestored>, path: &str) {
+    for owed in &mut *unrestored {
+        owed.files.retain(|file| file.path != path);
+    }
+    unrestored.retain(|owed| !owed.files.is_empty());
 }
 
 /// A change without the bytes that its record holds until it is written.

@@ -38,6 +38,14 @@ impl fmt::Display for Seq {
 #[serde(transparent)]
 pub struct Millis(pub i64);
 
+impl Millis {
+    /// Milliseconds from an earlier time to this one; 0 when that is not earlier.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+    }
+}
+
 /// Money in millionths of the price sheet's currency unit (US dollars in the shipped sheet).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

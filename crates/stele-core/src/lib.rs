@@ -27,6 +27,7 @@ pub mod limits;
 mod literal;
 mod look;
 mod message;
+pub mod nearest;
 mod owed;
 mod read_file;
 mod record;

@@ -20,9 +20,14 @@ impl Reuse {
         if let Event::ToolResult(result) = event
             && let Some(read) = result.meta.read.as_ref().filter(|read| read.unchanged)
         {
-            self.times += 1;
-            self.bytes = self.bytes.saturating_add(read.saved);
+            self.add(&Self { times: 1, bytes: read.saved });
         }
+    }
+
+    /// Adds another sum.
+    pub fn add(&mut self, other: &Self) {
+        self.times += other.times;
+        self.bytes = self.bytes.saturating_add(other.bytes);
     }
 
     /// True when nothing was reused.

@@ -9,12 +9,13 @@ use crate::{
     UserBlock, Wire, repair_surrogates,
 };
 
-/// Revision of these rules for a wire, and of what else of a request follows from the log, logged with each epoch. Histories go on as their epoch says.
+/// Revision of these rules for a wire, and of what else of a request follows from the log, logged with each epoch.
+/// Histories go on as their epoch says.
 ///
-/// Since 2 an answer of Gemini keeps a signature that stands on a last part without text. Since 3 of Gemini, and 2 of the
-/// others, a whole answer without text is not told as an interrupted one, and reasoning that nobody signed is not sent to
-/// Anthropic's own host. Since 3 of Anthropic signed thinking goes back although its text was left out, and the marks keep to
-/// what was answered; since 3 of OpenAI's Responses encrypted reasoning is asked for without an effort too.
+/// Since 2 an answer of Gemini keeps a signature that stands on a last part without text. Since 3 of Gemini, and 2 of
+/// the others, a whole answer without text is not told as an interrupted one, and reasoning that nobody signed is not
+/// sent to Anthropic's own host. Since 3 of Anthropic signed thinking goes back although its text was left out, and the
+/// marks keep to what was answered; since 3 of OpenAI's Responses encrypted reasoning is asked for without an effort too.
 #[must_use]
 pub fn derive_rev(wire: Wire) -> u32 {
     match wire {
@@ -34,6 +35,9 @@ pub const ANSWER_MISSING: &str = "(interrupted)";
 pub const ANSWER_EMPTY: &str = "(no text)";
 /// What stands between two answers without anything from the user.
 pub const USER_MISSING: &str = "(continue)";
+
+/// Anthropic's own host.
+const ANTHROPIC: &str = "https://api.anthropic.com";
 
 /// Why an image is left out.
 const IMAGES_NOT_TAKEN: &str = "this model is sent no images";
@@ -276,8 +280,10 @@ impl Deriver<'_> {
 
     /// Anthropic signs all thinking and refuses what is not (extended thinking, 2026-11); compatible servers do neither.
     fn asks_for_signatures(&self) -> bool {
-        let host = self.config.base_url.strip_prefix("https://api.anthropic.com");
-        self.config.derive_rev >= 2 && host.is_some_and(|path| path.is_empty() || path.starts_with(['/', ':']))
+        // The address is as it was typed, and a host is the same in whatever case.
+        let typed = self.config.base_url.split_at_checked(ANTHROPIC.len());
+        let path = typed.filter(|(host, _)| host.eq_ignore_ascii_case(ANTHROPIC)).map(|(_, path)| path);
+        self.config.derive_rev >= 2 && path.is_some_and(|path| path.is_empty() || path.starts_with(['/', ':']))
     }
 
     fn wire_id(&self, call: CallId, record: &CallRecord) -> String {

@@ -81,7 +81,7 @@ impl Usage {
 
     /// The whole input as the provider counted it; absent where a part of it may be missing.
     #[must_use]
-    pub fn counted(&self) -> Option<u64> {
+    pub(crate) fn counted(&self) -> Option<u64> {
         self.fresh?;
         self.input().filter(|input| *input > 0)
     }

@@ -1,6 +1,6 @@
 //! Find and apply an edit: pure, usable alone.
 //!
-//! A model names a text and what should take its place, in one of ten dialects and with small slips. This crate finds
+//! A model names a text and what should take its place, in one of eight dialects and with small slips. This crate finds
 //! the one place that is meant and changes exactly those bytes, or refuses and says why. It reads and writes no files:
 //! bytes come in, bytes go out.
 //!

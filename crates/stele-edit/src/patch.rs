@@ -6,7 +6,7 @@ use crate::Dialect;
 use crate::dialect::{self, Action};
 use crate::edit::{Healed, Options, requests};
 use crate::input::{exists, missing};
-use crate::path::inside;
+use crate::path::{inside, plain};
 use crate::perform::{Request, perform};
 use crate::refuse::{Code, Refusal};
 use crate::spot::{ByPath, Folder, Placed, in_order, joined};
@@ -52,8 +52,8 @@ pub fn plan(patch: &str, read: &mut dyn FnMut(&str) -> Option<Vec<u8>>) -> Resul
     Options::default().plan(patch, read)
 }
 
-/// The files that a patch names, as it writes them and each once: those it moves to as well. What becomes of them
-/// is not looked at.
+/// The files that a patch names, each once and by the name that [`plan`] takes, without `.` and `..`: those it moves to as
+/// well. What becomes of them is not looked at.
 ///
 /// # Errors
 /// `edit.unparsed` and `edit.mixed`, as [`plan`].
@@ -64,7 +64,7 @@ pub fn paths(patch: &str) -> Result<Vec<String>, Refusal> {
             Action::Change { moved_to, .. } => moved_to,
             _ => None,
         };
-        for path in section.path.into_iter().chain(to) {
+        for path in section.path.into_iter().chain(to).map(|path| plain(&path)) {
             if !paths.contains(&path) {
                 paths.push(path);
             }

@@ -17,6 +17,12 @@ fn parts(path: &str) -> Option<Vec<&str>> {
     Some(parts)
 }
 
+/// A path without `.` and `..`, as [`inside`] takes it; one that it refuses stays as it is.
+pub(crate) fn plain(path: &str) -> String {
+    let root = if path.starts_with('/') { "/" } else { "" };
+    parts(path).map_or_else(|| path.to_owned(), |parts| format!("{root}{}", parts.join("/")))
+}
+
 /// True when two names may be the same file seen from different folders: one ends with all parts of the other.
 pub(crate) fn same_file(one: &str, other: &str) -> bool {
     let (Some(one), Some(other)) = (parts(one), parts(other)) else { return one == other };
@@ -68,6 +74,15 @@ mod tests {
         assert!(same_file("./a.rs", "src/a.rs"));
         assert!(!same_file("src/b.rs", "src/a.rs"));
         assert!(!same_file("ba.rs", "a.rs"));
+    }
+
+    #[test]
+    fn a_plain_path_is_the_one_that_is_taken() {
+        for path in ["./~/x", "d/../x", "~/../x", "a//b/./c"] {
+            assert_eq!(plain(path), inside(None, path).unwrap(), "{path}");
+        }
+        assert_eq!(plain("/w//a/../b"), "/w/b");
+        assert_eq!(plain("../a"), "../a");
     }
 
     #[test]

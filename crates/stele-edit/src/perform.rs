@@ -1,16 +1,16 @@
 //! From requests to the new bytes of one file: find all, check that they agree, replace.
 
+mod said;
+
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::Dialect;
 use crate::edit::{Applied, Healed, OnAmbiguous, Options, Place};
-use crate::find::closest::{Closest, against, closest, plain, visible};
 use crate::find::pattern::{self, Substitution};
-use crate::find::wrapping::{GUTTER, without_numbers};
 use crate::find::{self, Change, Climb, Hit, Match, Outcome, Sought, Texts, Unit, with_line_ends};
 use crate::refuse::{Code, Refusal};
-use crate::text::{LineEnd, Source, encoding, line_feeds, refuse_nul};
+use crate::text::{LineEnd, Source, line_feeds, refuse_nul};
 
 /// One thing to do to a file, whatever it was written in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,11 +141,13 @@ impl Work<'_> {
             let done = match outcome {
                 Outcome::Found(found) => self.found(index, &found, &mut pieces),
                 Outcome::Refused(refusal) => Err(refusal),
-                Outcome::Several { hits, count, more } => Err(self.several(&hits, count, more)),
+                Outcome::Several { hits, count, more } => {
+                    Err(said::several(self.source, self.dialect, &hits, count, more))
+                }
                 // Looking for the closest region is worth its time only for what is shown.
                 Outcome::Missing if explained < FAILURES => {
                     explained += 1;
-                    Err(self.missing(sought))
+                    Err(said::missing(self.source, sought))
                 }
                 Outcome::Missing => Err(Refusal::new(Code::NotFound, String::new())),
             };
@@ -189,7 +191,7 @@ impl Work<'_> {
         if !names.is_empty() {
             sought.scope = find::scope::scope(self.source, names);
             if sought.scope.is_none() && must {
-                return Err(no_such_name(names));
+                return Err(said::no_such_name(names));
             }
         }
         Ok(sought)
@@ -220,64 +222,6 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn several(&self, hits: &[Hit], count: usize, more: bool) -> Refusal {
-        let lines: Vec<String> = hits.iter().map(|hit| (hit.line + 1).to_string()).collect();
-        let at_least = if more { "at least " } else { "" };
-        let dots = if count > hits.len() || more { ", …" } else { "" };
-        let mut message = format!(
-            "the old text is at {at_least}{count} places (lines {}{dots}); add lines around it until only one fits{}",
-            lines.join(", "),
-            match self.dialect {
-                Dialect::Structured | Dialect::Json => ", or name one with `near_line`, or take all with `all`",
-                Dialect::Sed => ", or take all with the flag `g`",
-                Dialect::Unified | Dialect::Envelope => ", or give its line in the hunk's header (`@@ -12,1 +12,1 @@`)",
-                _ => "",
-            }
-        );
-        for hit in hits {
-            let from = hit.line.saturating_sub(1);
-            message.push('\n');
-            for line in from..(hit.end_line + 1).min(from + 4).min(self.source.lines.len()) {
-                let text = String::from_utf8_lossy(self.source.content(line)).into_owned();
-                message.push_str(&format!("\n{:>6}{GUTTER}{}", line + 1, plain(&text)));
-            }
-        }
-        Refusal::new(Code::Ambiguous, message)
-    }
-
-    fn missing(&self, sought: &Sought) -> Refusal {
-        let mut message = "the old text is not in the file".to_owned();
-        if self.source.lines.is_empty() {
-            message.push_str(", which is empty");
-        }
-        // Numbers that do not fit the place are no part of what is compared.
-        let bare = without_numbers(&sought.texts.old);
-        let near = |old: &str| closest(self.source, old).map(|region| (old.to_owned(), region));
-        let numbered = bare.as_deref().and_then(near);
-        let numbers = numbered.is_some();
-        match numbered.or_else(|| near(&sought.texts.old)) {
-            Some((old, region)) => {
-                let numbers = if numbers { ". Leave the line numbers out" } else { "" };
-                message.push_str(&format!(
-                    "; the closest is {}, {} (`-` was looked for, `+` is there){numbers}. Copy the lines from the file:\n{}",
-                    lines_of(&region),
-                    likeness(sought, &region, numbers),
-                    against(self.source, &old, &region)
-                ));
-            }
-            None => message.push_str("; nothing there comes near it: read the file again, or check the path"),
-        }
-        if !sought.texts.old.is_ascii()
-            && let Some(name) = encoding(self.source.bytes)
-        {
-            message.push_str(&format!(
-                "\nthe file is not UTF-8 (it looks like {name}), so text that is not ASCII cannot match; use the \
-                     ASCII part of the lines"
-            ));
-        }
-        Refusal::new(Code::NotFound, message)
-    }
-
     fn insert(
         &mut self,
         index: usize,
@@ -297,11 +241,11 @@ impl Work<'_> {
                 })?
             }
             InsertAt::AfterNames(names) => {
-                let found = find::scope::scope(self.source, names).ok_or_else(|| no_such_name(names))?;
+                let found = find::scope::scope(self.source, names).ok_or_else(|| said::no_such_name(names))?;
                 let [only] = found.blocks.as_slice() else {
                     let hits: Vec<Hit> =
                         found.blocks.iter().take(5).map(|block| hit(self.source, block.start)).collect();
-                    return Err(self.several(&hits, found.blocks.len(), false));
+                    return Err(said::several(self.source, self.dialect, &hits, found.blocks.len(), false));
                 };
                 only.start + 1
             }
@@ -356,7 +300,7 @@ impl Work<'_> {
             }
             pattern::Found::Several(lines) => {
                 let hits: Vec<Hit> = lines.iter().take(5).map(|line| hit(self.source, *line)).collect();
-                Err(self.several(&hits, lines.len(), false))
+                Err(said::several(self.source, self.dialect, &hits, lines.len(), false))
             }
             pattern::Found::Nowhere if command.uses_groups() => {
                 let text = "the pattern matches nothing, neither as an expression nor as text; give old and new text";
@@ -402,36 +346,9 @@ impl Work<'_> {
     }
 }
 
-fn lines_of(region: &Closest) -> String {
-    match region.lines {
-        1 => format!("line {}", region.first + 1),
-        lines => format!("lines {}-{}", region.first + 1, region.first + lines),
-    }
-}
-
-/// How near a region comes, and what keeps it from being the place where that is all the same.
-fn likeness(sought: &Sought, region: &Closest, numbers: &str) -> String {
-    if region.similarity <= 0.9995 {
-        return format!("{} % the same", (region.similarity * 100.0).min(99.0) as u32);
-    }
-    let but = match () {
-        () if sought.at_end => ", but not at the end of the file",
-        () if sought.scope.is_some() => ", but not where the `@@` line says",
-        () if !numbers.is_empty() => " but for the line numbers",
-        () => " but for white space",
-    };
-    format!("the same{but}")
-}
-
 fn hit(source: &Source<'_>, line: usize) -> Hit {
     let range = source.lines.get(line).map_or(0..0, |line| line.start..line.end);
     Hit { range, line, end_line: line + 1 }
-}
-
-fn no_such_name(names: &[String]) -> Refusal {
-    let names: Vec<String> = names.iter().map(|name| format!("`@@ {}`", visible(name))).collect();
-    let text = format!("the file has no line {}; give a line that is there, or leave it out", names.join(" under "));
-    Refusal::new(Code::NotFound, text)
 }
 
 /// Refuses requests that touch the same text. Hunks may share lines that neither changes.

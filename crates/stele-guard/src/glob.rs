@@ -8,6 +8,18 @@ pub(crate) enum Unit {
     /// Text that only the shell knows when it runs: an expansion, a file pattern, a substitution.
     /// It may be anything, several words or nothing.
     Unknown,
+    /// What the shell puts there unless it was told something else (`~`, `$HOME`, `~+`, `$PWD`). Where something is
+    /// permitted it is as unknown as the rest; what it most likely is may be refused.
+    Usual(Usual),
+}
+
+/// A folder that the shell has a short name for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Usual {
+    /// The home folder.
+    Home,
+    /// The current folder.
+    Current,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +109,7 @@ fn touches(pattern: &[Token], text: &[Unit]) -> bool {
         let mut next = vec![false; pattern.len() + 1];
         match unit {
             // The unknown part may swallow any number of the pattern's tokens.
-            Unit::Unknown => {
+            Unit::Unknown | Unit::Usual(_) => {
                 let mut reached = false;
                 for (index, slot) in next.iter_mut().enumerate() {
                     reached |= reach[index];

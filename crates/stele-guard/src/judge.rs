@@ -1,13 +1,15 @@
-//! Judging what a call touches: files, and the steps of a command line.
+//! Judging what a call touches: files ([`files`]), and the steps of a command line.
 
-use std::path::{Path, PathBuf};
+mod files;
+
+use std::path::PathBuf;
 
 use stele_core::Mode;
 
-use crate::builtin::{Reading, prints_its_words, reading};
-use crate::paths::{Place, Workspace};
+use crate::builtin::{Reading, reading};
+use crate::paths::Workspace;
 use crate::policy::{Access, Layer, Policy, Rule};
-use crate::repository;
+use crate::repository::Programs;
 use crate::shell::{self, Script, Step, Word, joined, joined_loosely};
 use crate::standing::{Level, Standing};
 use crate::suggest::Lack;
@@ -27,55 +29,10 @@ pub(crate) struct Judge<'a> {
     pub(crate) mode: Mode,
     pub(crate) workspace: &'a Workspace,
     pub(crate) tool: &'a str,
+    pub(crate) programs: &'a Programs<'a>,
 }
 
 impl Judge<'_> {
-    /// Judges a file that a tool is told to read or write, relative to the current folder.
-    pub(crate) fn named(&self, access: Access, path: &str) -> Standing {
-        let mut standing = self.path_from(self.workspace.cwd(), access, path);
-        // Tools open the one name that looks like one that does not exist.
-        if let Some(real) = self.workspace.look_alike(path) {
-            standing.raise(self.path_from(self.workspace.cwd(), access, &real));
-        }
-        standing
-    }
-
-    fn path_from(&self, folder: &Path, access: Access, path: &str) -> Standing {
-        match self.workspace.place(folder, path) {
-            Some(place) => self.file(access, &place),
-            None => Standing::new(Level::Denied, "builtin:path", "the path is a loop of symbolic links"),
-        }
-    }
-
-    fn file(&self, access: Access, place: &Place) -> Standing {
-        let restrains = |rule: &&Rule| rule.restrains(self.tool, access, place, self.workspace);
-        let permits = |rule: &&Rule| rule.permits(self.tool, access, place, self.workspace);
-        let protected = access == Access::Write && self.workspace.protects(place);
-        let lack = || vec![Lack::File { access, path: place.resolved.clone(), protected }];
-        if let Some(rule) = self.policy.denies().iter().find(restrains) {
-            return Standing::denied(rule);
-        }
-        if let Some(rule) = self.policy.allows().iter().filter(|rule| rule.layer() == Layer::Session).find(permits) {
-            return Standing::allowed(rule.identity());
-        }
-        if let Some(rule) = self.policy.asks().iter().find(restrains) {
-            return Standing::asked(rule).lacking(lack());
-        }
-        if let Some(rule) = self.policy.allows().iter().find(permits) {
-            return Standing::allowed(rule.identity());
-        }
-        let inside = self.workspace.holds(place);
-        let reason = match access {
-            Access::Read if inside => return Standing::allowed(crate::READ_ONLY),
-            Access::Read => "it reads outside the workspace",
-            Access::Write if !inside => "it writes outside the workspace",
-            Access::Write if protected => "it changes a protected folder",
-            Access::Write if self.mode >= Mode::Edit => return Standing::allowed(format!("mode:{}", self.mode)),
-            Access::Write => "it changes a file",
-        };
-        self.open(reason).lacking(lack())
-    }
-
     /// Nothing allows it.
     fn open(&self, reason: impl Into<String>) -> Standing {
         Standing::new(Level::Open, format!("mode:{}", self.mode), reason)
@@ -103,8 +60,8 @@ impl Judge<'_> {
         for step in &script.steps {
             standing.raise(match step {
                 Step::Command(words) => self.simple(words, folders, depth),
-                Step::Input(word) => self.target(Access::Read, word, folders),
-                Step::Output(word) => self.target(Access::Write, word, folders),
+                Step::Input(word) => self.redirected(Access::Read, word, folders),
+                Step::Output(word) => self.redirected(Access::Write, word, folders),
             });
         }
         standing
@@ -115,36 +72,6 @@ impl Judge<'_> {
         let level =
             if self.policy.denies().iter().any(Rule::concerns_shell) { Level::Doubtful } else { Level::Unclear };
         Standing::new(level, "builtin:unclear", why)
-    }
-
-    /// Judges the target of a redirection.
-    fn target(&self, access: Access, word: &Word, folders: &Folders) -> Standing {
-        let Some(path) = word.literal() else {
-            return self.unclear("the target of a redirection is only known when it runs");
-        };
-        let harmless = match access {
-            Access::Read => path == "/dev/null",
-            Access::Write => matches!(path.as_str(), "/dev/null" | "/dev/stdout" | "/dev/stderr"),
-        };
-        if harmless {
-            return Standing::allowed(crate::READ_ONLY);
-        }
-        self.path_in(folders, access, &path)
-    }
-
-    /// Judges a path in every folder the command line may be in.
-    fn path_in(&self, folders: &Folders, access: Access, path: &str) -> Standing {
-        match folders {
-            None if !path.starts_with('/') => self.unclear("the folder is only known when it runs"),
-            None => self.path_from(Path::new("/"), access, path),
-            Some(folders) => {
-                let mut standing = Standing::allowed(crate::READ_ONLY);
-                for folder in folders {
-                    standing.raise(self.path_from(folder, access, path));
-                }
-                standing
-            }
-        }
     }
 
     /// Judges one simple command and what it runs.
@@ -201,7 +128,7 @@ impl Judge<'_> {
             // A refusal of what it reads holds whatever else allows the command.
             Some(standing) if standing.level > Level::Open => floor.raise(standing.clone()),
             Some(_) => {}
-            None => self.names_denied_files(words, folders, &mut floor),
+            None => self.supposed(words, folders, &mut floor),
         }
         let entered = (name.as_deref() == Some("cd")).then(|| self.enters(words, folders));
         if floor.level > Level::Open {
@@ -224,6 +151,19 @@ impl Judge<'_> {
             Level::Allowed => standing,
             _ => standing.lacking(lacking(words, through)),
         }
+    }
+
+    /// A command that is no known reader as it stands: what it reads or names once the shell's short names for folders
+    /// are what they usually are. That may be refused, and allows nothing.
+    fn supposed(&self, words: &[Word], folders: &Folders, floor: &mut Standing) {
+        let supposed: Vec<Word> = words.iter().map(|word| word.supposed(self.workspace.home())).collect();
+        if let Some(read) = reading(&supposed) {
+            let standing = self.reads(&read, folders);
+            if standing.level > Level::Open {
+                floor.raise(standing);
+            }
+        }
+        self.names_denied_files(&supposed, folders, floor);
     }
 
     /// Something hidden matters when a rule might refuse or ask about it.
@@ -312,8 +252,8 @@ impl Judge<'_> {
             current = current
                 .iter()
                 .map(|folder| {
-                    let place = self.workspace.place(folder, entered)?;
-                    self.workspace.holds(&place).then_some(place.resolved)
+                    let target = self.workspace.target(folder, entered)?;
+                    self.workspace.holds(&target).then_some(target.resolved)
                 })
                 .collect::<Option<Vec<_>>>()?;
         }
@@ -333,12 +273,12 @@ impl Judge<'_> {
         let mut standing = match &folders {
             Some(_) => Standing::allowed(crate::READ_ONLY),
             // Without a path it reads the current folder, wherever that is.
-            None if prints_nothing_of_the_folder(read) => outside(),
+            None if read.paths.is_empty() => outside(),
             None => Standing::allowed(crate::READ_ONLY),
         };
         if read.repository {
             let program = match &folders {
-                Some(folders) => folders.iter().find_map(|folder| repository::program(folder, self.workspace)),
+                Some(folders) => folders.iter().find_map(|folder| self.programs.of(folder)),
                 None => Some("the folder is only known when it runs".to_owned()),
             };
             program.into_iter().for_each(|why| standing.raise(self.open(why)));
@@ -349,35 +289,15 @@ impl Judge<'_> {
         standing
     }
 
-    /// A command that is no known reader and names a file that a rule denies.
-    fn names_denied_files(&self, words: &[Word], folders: &Folders, floor: &mut Standing) {
-        if prints_its_words(words) {
-            return;
-        }
-        for access in [Access::Read, Access::Write] {
-            for rule in self.policy.denies() {
-                let candidates = words.iter().skip(1).filter_map(Word::literal);
-                for word in candidates {
-                    let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
-                    let folders = folders.as_deref().unwrap_or_default();
-                    let named = folders.iter().filter_map(|folder| self.workspace.place(folder, value)).any(|place| {
-                        !value.is_empty()
-                            && rule.is_about_paths()
-                            && rule.restrains(self.tool, access, &place, self.workspace)
-                    });
-                    if named {
-                        floor.raise(Standing::doubtful(rule));
-                    }
-                }
-            }
-        }
-    }
-
     /// `cd`: the folders it may lead to are added to those the command line may be in.
     fn enters(&self, words: &[Word], folders: &mut Folders) -> Standing {
         let unknown = self.open("it changes to a folder outside the workspace");
         let target = match words {
             [_, target] => target.literal().filter(|target| !target.starts_with('-')),
+            // `-` is the folder before this one, also here.
+            [_, end, target] if end.literal().as_deref() == Some("--") => {
+                target.literal().filter(|target| target != "-")
+            }
             _ => None,
         };
         let (Some(target), Some(current)) = (target, folders.as_mut()) else {
@@ -387,11 +307,11 @@ impl Judge<'_> {
         let mut inside = true;
         let mut entered = Vec::new();
         for folder in current.iter() {
-            match self.workspace.place(folder, &target) {
-                Some(place) => {
-                    inside &= self.workspace.holds(&place);
+            match self.workspace.target(folder, &target) {
+                Some(target) => {
+                    inside &= self.workspace.holds(&target);
                     // The shell follows `..` in the path as it was written, programs in the real one.
-                    entered.extend([place.written, place.resolved]);
+                    entered.extend([target.written, target.resolved]);
                 }
                 None => inside = false,
             }
@@ -425,11 +345,6 @@ fn changes_folder(step: &Step) -> bool {
         .iter()
         .filter_map(Word::literal)
         .any(|word| matches!(word.as_str(), "cd" | "pushd" | "popd" | "eval" | "source" | "."))
-}
-
-/// True when no path was given, so that the current folder is what is read.
-fn prints_nothing_of_the_folder(read: &Reading) -> bool {
-    read.paths.is_empty()
 }
 
 /// The forms in which a refusal looks at a command: as it is written, by the bare name of a

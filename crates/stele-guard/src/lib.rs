@@ -26,7 +26,7 @@ mod standing;
 mod suggest;
 mod wrapper;
 
-pub use decide::decide;
+pub use decide::{decide, verdict};
 pub use error::Error;
 pub use paths::{Surroundings, Workspace};
 pub use policy::{Layer, List, Policy, Rule};

@@ -1,18 +1,11 @@
 //! Where a path really leads.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use stele_core::is_alike;
+use stele_path::{Leads, Resolved, absolute, resolve_alike};
 
 use crate::Error;
-
-/// Symbolic links followed before a path counts as a loop, as the Linux kernel does (`path_resolution(7)`).
-const LINKS_MAX: usize = 40;
-
-/// Entries of a folder that are looked at for a name that does not exist.
-const SIBLINGS: usize = 10_000;
 
 /// Folders in which nothing is changed without asking, at any depth.
 const PROTECTED: &[&str] = &[".git", ".stele"];
@@ -32,6 +25,8 @@ pub struct Workspace {
     root: PathBuf,
     cwd: PathBuf,
     home: Option<PathBuf>,
+    /// The home folder as it is spelled, and as it resolves.
+    homes: Vec<PathBuf>,
     /// Entries of the search path that lie in the workspace: what is found there is not the
     /// system's program of that name.
     inner_programs: Vec<PathBuf>,
@@ -39,9 +34,9 @@ pub struct Workspace {
     relative_programs: bool,
 }
 
-/// A path, as it was written and as it resolves.
+/// What a path leads to: as it was written and as it resolves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Target {
     /// Absolute, without `.` and `..`, links as they were written.
     pub(crate) written: PathBuf,
     /// Absolute, all links resolved.
@@ -67,7 +62,10 @@ impl Workspace {
                 inner_programs.push(entry);
             }
         }
-        Ok(Self { root, cwd, home: surroundings.home.clone(), inner_programs, relative_programs })
+        let home = surroundings.home.clone();
+        let mut homes: Vec<PathBuf> = home.iter().cloned().chain(home.as_deref().and_then(resolve)).collect();
+        homes.dedup();
+        Ok(Self { root, cwd, home, homes, inner_programs, relative_programs })
     }
 
     /// The root, canonical.
@@ -87,53 +85,37 @@ impl Workspace {
         self.home.as_deref()
     }
 
-    /// Resolves a path that is relative to `folder`; `None` when its links form a loop.
-    pub(crate) fn place(&self, folder: &Path, path: &str) -> Option<Place> {
+    /// What a path leads to that is relative to `folder`; `None` when its links form a loop.
+    pub(crate) fn target(&self, folder: &Path, path: &str) -> Option<Target> {
         let joined = folder.join(path);
-        Some(Place { written: normalise(&joined), resolved: resolve(&joined)? })
+        Some(Target { written: normalise(&joined), resolved: resolve(&joined)? })
     }
 
-    /// The name of a file that a tool would open, or create, in the place of one that does not exist: each part that is not
-    /// there is taken for the one sibling that looks the same. `None` where the name is taken as it is, or leads nowhere.
-    pub(crate) fn look_alike(&self, path: &str) -> Option<String> {
-        let joined = match (path.strip_prefix("~/"), &self.home) {
-            (Some(inner), Some(home)) => home.join(inner),
-            _ => self.cwd.join(path),
-        };
-        let mut real = PathBuf::new();
-        let mut instead = false;
-        for part in joined.components() {
-            let next = real.join(part);
-            if next.symlink_metadata().is_ok() {
-                real = next;
-                continue;
-            }
-            let Component::Normal(name) = part else { return None };
-            let wanted = name.to_string_lossy();
-            let entries = std::fs::read_dir(&real).into_iter().flatten();
-            let siblings = entries.take(SIBLINGS).flatten().map(|entry| entry.file_name());
-            let mut alike = siblings.filter(|sibling| is_alike(&wanted, &sibling.to_string_lossy()));
-            match (alike.next(), alike.next()) {
-                (Some(one), None) => {
-                    real.push(one);
-                    instead = true;
-                }
-                // What is written is new from here on.
-                (None, _) => real = next,
-                (Some(_), Some(_)) => return None,
-            }
-        }
-        instead.then(|| real.to_string_lossy().into_owned())
+    /// What a name leads to that a tool is given: `~` is the home folder. `None` when its links form a loop.
+    pub(crate) fn named(&self, name: &str) -> Option<Target> {
+        let joined = self.absolute(name);
+        Some(Target { written: normalise(&joined), resolved: resolve(&joined)? })
     }
 
-    /// True when the place lies in the workspace.
-    pub(crate) fn holds(&self, place: &Place) -> bool {
-        place.resolved.starts_with(&self.root)
+    /// What a tool would open, or create, in the place of what does not exist, since it alone looks the same; `None` where
+    /// the name is taken as it is.
+    pub(crate) fn look_alike(&self, name: &str) -> Option<Target> {
+        let Resolved { path, alike, .. } = resolve_alike(&self.absolute(name));
+        alike.map(|alike| Target { written: normalise(&alike.path.join(alike.beneath)), resolved: path })
     }
 
-    /// True when the place may not be changed without asking, in whatever mode but `full`.
-    pub(crate) fn protects(&self, place: &Place) -> bool {
-        [&place.resolved, &place.written].into_iter().any(|path| {
+    fn absolute(&self, name: &str) -> PathBuf {
+        absolute(name, &self.cwd, self.home.as_deref())
+    }
+
+    /// True when the target lies in the workspace.
+    pub(crate) fn holds(&self, target: &Target) -> bool {
+        target.resolved.starts_with(&self.root)
+    }
+
+    /// True when the target may not be changed without asking, in whatever mode but `full`.
+    pub(crate) fn protects(&self, target: &Target) -> bool {
+        [&target.resolved, &target.written].into_iter().any(|path| {
             path.strip_prefix(&self.root).is_ok_and(|inner| {
                 inner.components().any(|part| {
                     let part = part.as_os_str();
@@ -150,9 +132,18 @@ impl Workspace {
 
     /// The path from the root, `.` for the root itself; `None` outside.
     pub(crate) fn relative<'a>(&self, path: &'a Path) -> Option<&'a Path> {
-        let inner = path.strip_prefix(&self.root).ok()?;
-        Some(if inner.as_os_str().is_empty() { Path::new(".") } else { inner })
+        beneath(&self.root, path)
     }
+
+    /// The path from the home folder, `.` for that itself; `None` outside.
+    pub(crate) fn beneath_home<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        self.homes.iter().find_map(|home| beneath(home, path))
+    }
+}
+
+fn beneath<'a>(folder: &Path, path: &'a Path) -> Option<&'a Path> {
+    let inner = path.strip_prefix(folder).ok()?;
+    Some(if inner.as_os_str().is_empty() { Path::new(".") } else { inner })
 }
 
 /// Removes `.` and `..` without looking at links.
@@ -170,38 +161,10 @@ fn normalise(path: &Path) -> PathBuf {
     normal
 }
 
-/// Resolves links and `..` as the system would, also where the last parts do not exist yet: a
-/// dangling link counts as its target. `None` when the links form a loop.
+/// Resolves links and `..`, also where the last parts do not exist yet. `None` when the links form a loop.
 pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
-    let mut resolved = PathBuf::new();
-    let mut parts: VecDeque<OsString> = components(path);
-    let mut links = 0;
-    while let Some(part) = parts.pop_front() {
-        if part == ".." {
-            resolved.pop();
-            continue;
-        }
-        let next = resolved.join(&part);
-        // A part that cannot be looked at cannot be opened either: it stays as it is written.
-        match std::fs::read_link(&next) {
-            Ok(target) => {
-                links += 1;
-                if links > LINKS_MAX {
-                    return None;
-                }
-                for part in components(&target).into_iter().rev() {
-                    parts.push_front(part);
-                }
-            }
-            Err(_) => resolved = next,
-        }
-    }
-    Some(resolved)
-}
-
-/// The parts of a path, without `.`; an absolute path begins with its root, which restarts a join.
-fn components(path: &Path) -> VecDeque<OsString> {
-    path.components().filter(|part| *part != Component::CurDir).map(|part| part.as_os_str().to_owned()).collect()
+    let Resolved { path, leads, .. } = stele_path::resolve(path);
+    (!matches!(leads, Leads::InALoop)).then_some(path)
 }
 
 #[cfg(test)]
@@ -212,17 +175,6 @@ mod tests {
     fn parents_are_dropped_and_the_root_has_none() {
         assert_eq!(normalise(Path::new("/a/./b/../c")), Path::new("/a/c"));
         assert_eq!(normalise(Path::new("/../..")), Path::new("/"));
-        assert_eq!(resolve(Path::new("/../..")), Some(PathBuf::from("/")));
-    }
-
-    #[test]
-    fn what_does_not_exist_resolves_from_its_deepest_parent() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
-        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
-        assert_eq!(resolve(&root.join("link/a/../b")), Some(root.join("real/b")));
-        std::os::unix::fs::symlink("loop", root.join("loop")).unwrap();
-        assert_eq!(resolve(&root.join("loop/x")), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::Error;
 use crate::glob::{CommandPattern, Unit};
-use crate::paths::{Place, Workspace};
+use crate::paths::{Target, Workspace};
 
 /// Tools that rules can name, with what their patterns are about.
 const TOOLS: [(&str, About); 8] = [
@@ -202,12 +202,12 @@ impl Rule {
     }
 
     /// True when a permission covers the file: only the file that the path leads to counts.
-    pub(crate) fn permits(&self, tool: &str, access: Access, place: &Place, workspace: &Workspace) -> bool {
+    pub(crate) fn permits(&self, tool: &str, access: Access, target: &Target, workspace: &Workspace) -> bool {
         self.concerns_file(tool, access)
             && match &self.pattern {
                 Pattern::Everything => true,
                 Pattern::Path(pattern) => {
-                    pattern.subject(&place.resolved, workspace).is_some_and(|path| pattern.matches(path))
+                    pattern.subject(&target.resolved, workspace).is_some_and(|path| pattern.matches(path))
                 }
                 Pattern::Command(_) => false,
             }
@@ -215,11 +215,11 @@ impl Rule {
 
     /// True when a refusal reaches the file: by the path as it was written or as it resolves, by a
     /// folder above it, and, for a pattern of one part, at any depth.
-    pub(crate) fn restrains(&self, tool: &str, access: Access, place: &Place, workspace: &Workspace) -> bool {
+    pub(crate) fn restrains(&self, tool: &str, access: Access, target: &Target, workspace: &Workspace) -> bool {
         self.concerns_file(tool, access)
             && match &self.pattern {
                 Pattern::Everything => true,
-                Pattern::Path(pattern) => [&place.resolved, &place.written].into_iter().any(|path| {
+                Pattern::Path(pattern) => [&target.resolved, &target.written].into_iter().any(|path| {
                     pattern.subject(path, workspace).is_some_and(|path| {
                         path.ancestors().filter(|part| !part.as_os_str().is_empty()).any(|part| {
                             pattern.matches(part)
@@ -241,7 +241,7 @@ impl PathPattern {
     fn subject<'a>(&self, path: &'a Path, workspace: &Workspace) -> Option<&'a Path> {
         match self.base {
             Base::Root => workspace.relative(path),
-            Base::Home => path.strip_prefix(workspace.home()?).ok(),
+            Base::Home => workspace.beneath_home(path),
             Base::Absolute => Some(path),
         }
     }

@@ -1,5 +1,7 @@
 //! How a call, or a part of one, stands with the rules.
 
+use stele_core::Verdict;
+
 use crate::policy::Rule;
 use crate::suggest::Lack;
 
@@ -18,6 +20,16 @@ pub(crate) enum Level {
     Doubtful,
     /// A rule refuses it.
     Denied,
+}
+
+impl Level {
+    pub(crate) fn verdict(self) -> Verdict {
+        match self {
+            Self::Allowed => Verdict::Allow,
+            Self::Open | Self::Unclear | Self::Asked | Self::Doubtful => Verdict::Ask,
+            Self::Denied => Verdict::Deny,
+        }
+    }
 }
 
 /// The level of something, who set it and why.

@@ -2,9 +2,7 @@
 
 use std::path::PathBuf;
 
-use stele_core::{Call, Mode};
-
-use crate::decide::stand;
+use crate::decide::Case;
 use crate::glob::Unit;
 use crate::paths::Workspace;
 use crate::policy::{Access, Layer, List, Policy, Rule};
@@ -44,7 +42,8 @@ pub(crate) enum Width {
 ///
 /// They are found by trying: what still lacks a rule with the ones before is added.
 pub(crate) fn rules(
-    (call, mode, policy, workspace): (&Call, Mode, &Policy, &Workspace),
+    case: &Case<'_>,
+    policy: &Policy,
     mut standing: Standing,
     (layer, width): (Layer, Width),
 ) -> Vec<String> {
@@ -53,7 +52,7 @@ pub(crate) fn rules(
     while standing.level != Level::Allowed {
         let known = rules.len();
         for lack in standing.lacks.unwrap_or_default() {
-            let Some(rule) = lack.rule(width, workspace).filter(|rule| !rules.contains(rule)) else { continue };
+            let Some(rule) = lack.rule(width, case.workspace).filter(|rule| !rules.contains(rule)) else { continue };
             if policy.add(List::Allow, layer, &rule).is_err() {
                 return Vec::new();
             }
@@ -62,7 +61,7 @@ pub(crate) fn rules(
         if rules.len() == known || rules.len() > RULES_MAX {
             return Vec::new();
         }
-        standing = stand(call, mode, &policy, workspace);
+        standing = case.stand(&policy);
     }
     rules
 }
@@ -101,7 +100,7 @@ fn command(words: &[Word], width: Width) -> Option<String> {
     let units = joined(words);
     let uncertain = |unit: &Unit| match unit {
         Unit::Char(character) => *character == '*' || character.is_control(),
-        Unit::Unknown => true,
+        Unit::Unknown | Unit::Usual(_) => true,
     };
     let length: usize = "bash()".len() + units.iter().map(length).sum::<usize>();
     match width {
@@ -126,7 +125,7 @@ fn command(words: &[Word], width: Width) -> Option<String> {
 fn length(unit: &Unit) -> usize {
     match unit {
         Unit::Char(character) => character.len_utf8(),
-        Unit::Unknown => 1,
+        Unit::Unknown | Unit::Usual(_) => 1,
     }
 }
 

@@ -120,7 +120,7 @@ pub fn cache_rule_names() -> Vec<&'static str> {
 /// The rules of the endpoint that a request went to: its host's, else those of the wire's own vendor.
 #[must_use]
 pub fn cache_rules(wire: Wire, base_url: &str, model: &str) -> CacheRules {
-    let host = http::check_base_url(base_url).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase));
+    let host = http::host_of(base_url);
     let find = |fits: &dyn Fn(&Row) -> bool| ROWS.iter().find(|row| row.is_for(model) && fits(row));
     let by_host = find(&|row| row.hosts.iter().any(|known| Some(known.as_str()) == host.as_deref()));
     let by_wire = || find(&|row| row.wire == Some(wire));

@@ -387,6 +387,12 @@ pub(crate) fn check_base_url(text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
+/// The host of a base URL, in small letters and without brackets; `None` where it has none.
+pub(crate) fn host_of(base_url: &str) -> Option<String> {
+    let url = check_base_url(base_url).ok()?;
+    url.host_str().map(|host| host.trim_matches(['[', ']']).to_ascii_lowercase())
+}
+
 fn headers(config: &Config, credential: Option<&Secret>) -> Result<HeaderMap, Failure> {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -8,15 +8,11 @@ use stele_core::{Hash, Wire, Zone};
 use crate::change::Change;
 use crate::emulate::common_prefix;
 use crate::lineage::{block_hash, opening};
+use crate::parameter::{Says, differing};
 use crate::prompt::Segment;
 use crate::record::Recorded;
 use crate::unit::{Unit, units};
 use crate::volatile::volatile;
-
-/// Parameters that say how much the model thinks.
-const THINKING: [&str; 5] = ["thinking", "output_config", "reasoning", "reasoning_effort", "generationConfig"];
-/// Other parameters that are part of what a provider renders or keys its cache by.
-const KEYED: [&str; 4] = ["tool_choice", "toolConfig", "speed", "prompt_cache_key"];
 
 /// Where a request leaves an earlier one.
 #[derive(Clone, Debug)]
@@ -39,9 +35,9 @@ impl Departure {
             return Self::whole(after, parameter.to_owned(), change);
         }
         let named = classify(before, after, index);
-        let (segment, zone) = match named.about {
-            Some(about) => about,
-            None => about(after.segments.get(index).or_else(|| after.segments.last())?),
+        let (segment, zone) = match named.subject {
+            Some(subject) => subject,
+            None => place_of(after.segments.get(index).or_else(|| after.segments.last())?),
         };
         Some(Self { segment, zone, index, change: named.change })
     }
@@ -51,14 +47,14 @@ impl Departure {
     pub(crate) fn by_parameter(before: &Recorded, after: &Recorded, from: Option<usize>) -> Option<Self> {
         let (parameter, change) = parameter(before, after)?;
         let Some(index) = from else { return Self::whole(after, parameter, change) };
-        let (segment, zone) = about(after.segments.get(index)?);
+        let (segment, zone) = place_of(after.segments.get(index)?);
         Some(Self { segment, zone, index, change: Some(change) })
     }
 
     /// Where `before` had its last mark, which `after` extends without one that finds it.
     pub(crate) fn unmarked(before: &Recorded, after: &Recorded) -> Option<Self> {
         let index = before.segments.iter().rposition(|segment| segment.mark.is_some())?;
-        let (segment, zone) = about(after.segments.get(index)?);
+        let (segment, zone) = place_of(after.segments.get(index)?);
         Some(Self { change: Some(Change::Unmarked { segment: segment.clone() }), segment, zone, index })
     }
 
@@ -85,7 +81,7 @@ impl Departure {
     }
 }
 
-fn about(segment: &Segment) -> (String, Zone) {
+fn place_of(segment: &Segment) -> (String, Zone) {
     (segment.label.clone(), segment.zone)
 }
 
@@ -109,25 +105,25 @@ fn elsewhere(before: &Recorded, after: &Recorded) -> Option<(&'static str, Chang
 /// The parameter that two requests to one cache differ in, and how.
 fn parameter(before: &Recorded, after: &Recorded) -> Option<(String, Change)> {
     let thinking =
-        differing(before, after, &THINKING).map(|parameter| (parameter.clone(), Change::Thinking { parameter }));
+        differing(before, after, Says::Thinking).map(|parameter| (parameter.clone(), Change::Thinking { parameter }));
     let keyed =
-        || differing(before, after, &KEYED).map(|parameter| (parameter.clone(), Change::Parameter { parameter }));
+        || differing(before, after, Says::Other).map(|parameter| (parameter.clone(), Change::Parameter { parameter }));
     thinking.or_else(keyed)
 }
 
-/// A change, and what it is about where that is not the segment of the later request.
+/// A change, and its subject where that is not the segment of the later request.
 struct Named {
     change: Option<Change>,
-    about: Option<(String, Zone)>,
+    subject: Option<(String, Zone)>,
 }
 
 impl Named {
     fn new(change: Change) -> Self {
-        Self { change: Some(change), about: None }
+        Self { change: Some(change), subject: None }
     }
 
-    fn about(self, unit: &Unit<'_>) -> Self {
-        Self { about: Some((unit.label(), unit.segment.zone)), ..self }
+    fn with_subject(self, unit: &Unit<'_>) -> Self {
+        Self { subject: Some((unit.label(), unit.segment.zone)), ..self }
     }
 }
 
@@ -135,27 +131,19 @@ impl Named {
 fn classify(before: &Recorded, after: &Recorded, index: usize) -> Named {
     let (Some(old), Some(new)) = (before.segments.get(index), after.segments.get(index)) else {
         // One of the two ends here, so the prompt is whole and only the parameters can differ.
-        return Named { change: parameter(before, after).map(|(_, change)| change), about: None };
+        return Named { change: parameter(before, after).map(|(_, change)| change), subject: None };
     };
     if old.zone == Zone::Tools || new.zone == Zone::Tools {
         let change = of_tools(before, after, old, new);
         let is_gone = matches!(&change, Change::ToolSet { removed, .. } if removed.contains(&plain_name(&old.label)));
-        return Named { change: Some(change), about: is_gone.then(|| about(old)) };
+        return Named { change: Some(change), subject: is_gone.then(|| place_of(old)) };
     }
-    if let (Some(parameter), Zone::History) = (differing(before, after, &THINKING), old.zone)
+    if let (Some(parameter), Zone::History) = (differing(before, after, Says::Thinking), old.zone)
         && (after.wire == Wire::AnthropicMessages || is_reasoning(&old.value()))
     {
         return Named::new(Change::Thinking { parameter });
     }
     of_blocks(before, after, index, old, new)
-}
-
-/// The first of some parameters that differs.
-fn differing(before: &Recorded, after: &Recorded, names: &[&str]) -> Option<String> {
-    names
-        .iter()
-        .find(|name| before.parameters.get(**name) != after.parameters.get(**name))
-        .map(|name| (*name).to_owned())
 }
 
 fn of_tools(before: &Recorded, after: &Recorded, old: &Segment, new: &Segment) -> Change {
@@ -204,15 +192,15 @@ fn of_blocks(before: &Recorded, after: &Recorded, index: usize, old: &Segment, n
         // All that the two messages say is equal.
         return Named::new(Change::Shape);
     }
-    let (dropped, inserted) = (meets(rest_before, rest_after), meets(rest_after, rest_before));
-    if dropped.or(inserted).is_none() && is_replaced(before, after, index) {
+    let (gone, inserted) = (meets(rest_before, rest_after), meets(rest_after, rest_before));
+    if gone.or(inserted).is_none() && is_replaced(before, after, index) {
         return Named::new(Change::HistoryReplaced);
     }
-    let dropped = dropped.or(new_ends.then_some(of_old - equal));
+    let gone = gone.or(new_ends.then_some(of_old - equal));
     let inserted = inserted.or(old_ends.then_some(of_new - equal));
-    if let Some(gone) = dropped.filter(|gone| inserted.is_none_or(|put| *gone <= put)) {
+    if let Some(gone) = gone.filter(|gone| inserted.is_none_or(|put| *gone <= put)) {
         let gone = &rest_before[..gone];
-        return if are_within(gone, rest_after) { moved(gone) } else { is_gone(gone) };
+        return if are_within(gone, rest_after) { moved(gone) } else { dropped(gone) };
     }
     if let Some(put) = inserted {
         let put = &rest_after[..put];
@@ -220,7 +208,7 @@ fn of_blocks(before: &Recorded, after: &Recorded, index: usize, old: &Segment, n
             return moved(put);
         }
         let change = Named::new(Change::Inserted { blocks: labels(put) });
-        return put.iter().take(1).fold(change, Named::about);
+        return put.iter().take(1).fold(change, Named::with_subject);
     }
     match (rest_before, rest_after) {
         ([old, ..], [new, ..]) => of_units(old, new),
@@ -235,37 +223,37 @@ fn are_within(units: &[Unit<'_>], others: &[Unit<'_>]) -> bool {
 
 /// Units that both requests have, at other places.
 fn moved(units: &[Unit<'_>]) -> Named {
-    units.iter().take(1).fold(Named::new(Change::Moved { blocks: labels(units) }), Named::about)
+    units.iter().take(1).fold(Named::new(Change::Moved { blocks: labels(units) }), Named::with_subject)
 }
 
 /// Units that the later request does not have any more.
-fn is_gone(units: &[Unit<'_>]) -> Named {
+fn dropped(units: &[Unit<'_>]) -> Named {
     let change = if units.iter().any(|unit| images(&unit.value()) > 0) {
         Change::ImageRemoved
     } else {
         Change::Dropped { blocks: labels(units) }
     };
-    units.iter().take(1).fold(Named::new(change), Named::about)
+    units.iter().take(1).fold(Named::new(change), Named::with_subject)
 }
 
 /// A unit that became another one.
 fn of_units(old: &Unit<'_>, new: &Unit<'_>) -> Named {
     let (was, is) = (old.value(), new.value());
     if without_order(&was) == without_order(&is) {
-        return Named::new(Change::Reserialised).about(new);
+        return Named::new(Change::Reserialised).with_subject(new);
     }
     if bare(&was) == bare(&is) {
-        return Named::new(Change::Shape).about(new);
+        return Named::new(Change::Shape).with_subject(new);
     }
     if images(&was) > images(&is) {
-        return Named::new(Change::ImageRemoved).about(old);
+        return Named::new(Change::ImageRemoved).with_subject(old);
     }
     let change = match (result_text(&was), result_text(&is)) {
         (Some(was), Some(is)) if is_shortened(&was, &is) => Change::ResultTruncated,
         (Some(_), Some(_)) => Change::ResultChanged,
         _ => volatile(&old.bytes(), &new.bytes()).unwrap_or(Change::Text),
     };
-    Named::new(change).about(new)
+    Named::new(change).with_subject(new)
 }
 
 fn labels(units: &[Unit<'_>]) -> Vec<String> {

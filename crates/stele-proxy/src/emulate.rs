@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use stele_core::{Hash, Hasher, Millis, Zone};
 
+use crate::parameter::invalidating;
 use crate::prompt::{Mark, Segment};
 use crate::record::Recorded;
 use stele_provider::{CacheRules, Mechanism};
@@ -131,16 +132,6 @@ impl Asked<'_> {
         let bytes = |k: usize| self.chain.bytes.get(k).copied().unwrap_or(0);
         self.request.tokens_of(bytes(k), bytes(self.chain.len()))
     }
-}
-
-/// Parameters of a request that invalidate what is cached of its messages.
-pub(crate) fn invalidating(request: &Recorded) -> Hash {
-    let mut hasher = Hasher::new();
-    for name in ["tool_choice", "thinking", "output_config"] {
-        hasher.update(request.parameters.get(name).map(ToString::to_string).unwrap_or_default().as_bytes());
-        hasher.update(b"\n");
-    }
-    Hash::from(&hasher)
 }
 
 impl Cache {

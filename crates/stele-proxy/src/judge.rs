@@ -4,8 +4,9 @@ use serde::Serialize;
 use stele_core::{Micros, Price, Usage, Zone};
 
 use crate::departure::Departure;
-use crate::emulate::{Asked, Cache, Read, invalidating};
+use crate::emulate::{Asked, Cache, Read};
 use crate::lineage::{Kind, Lineage, Place, Reference};
+use crate::parameter::invalidating;
 use crate::prompt::{Context, Segment};
 use crate::record::{Cut, Recorded, scale};
 use crate::step::Shown;
@@ -41,8 +42,7 @@ impl Judging<'_> {
 }
 
 /// The list price of a request's model.
-#[must_use]
-pub fn list_price(request: &Recorded) -> Option<Price> {
+fn list_price(request: &Recorded) -> Option<Price> {
     stele_provider::list_price(&request.model).map(|row| row.price)
 }
 
@@ -251,7 +251,7 @@ fn one(
     };
     // Where a parameter or another cache is what keeps it from being read, the change says so.
     let parts = |reference: &Reference, earlier: &Recorded| {
-        earlier.shares_cache(request) && (reference.broken || leaves.is_none())
+        earlier.place() == request.place() && (reference.broken || leaves.is_none())
     };
     let in_question = earlier.is_some_and(|(reference, earlier)| parts(&reference, earlier));
     let bound = bound.filter(|_| in_question && !near(shared_tokens, read.tokens));

@@ -192,7 +192,7 @@ impl Tracer<'_> {
         let best = |same_cache: bool| {
             let fits = |member: &&usize| {
                 let earlier = self.requests[**member];
-                earlier.is_answered() && earlier.shares_cache(request) == same_cache
+                earlier.is_answered() && (earlier.place() == request.place()) == same_cache
             };
             let shared = |member: &usize| (*member, self.plain[index].shared(&self.plain[*member]));
             let fitting = members.iter().rev().take(COMPARED).filter(fits).map(shared);

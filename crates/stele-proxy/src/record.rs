@@ -70,6 +70,14 @@ impl Serialize for Cut {
     }
 }
 
+/// A model at an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place<'a> {
+    wire: Wire,
+    base_url: &'a str,
+    model: &'a str,
+}
+
 /// One model request with what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
@@ -124,10 +132,10 @@ impl Recorded {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Whether another request can read what this one leaves in a cache, and could be compared with it byte by byte.
-    #[must_use]
-    pub(crate) fn shares_cache(&self, other: &Self) -> bool {
-        self.wire == other.wire && self.base_url == other.base_url && self.model == other.model
+    /// Where it went to: requests to one place can read what each other leaves in a cache, and could be compared byte by
+    /// byte.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place { wire: self.wire, base_url: &self.base_url, model: &self.model }
     }
 
     /// When its prompt can be read from the cache: with the first byte of the answer, and not before.

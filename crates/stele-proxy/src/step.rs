@@ -1,32 +1,29 @@
 //! What an endpoint's own figures show of its cache: in which steps it counts what is read, and how little it caches.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use stele_provider::CacheRules;
 
-use crate::record::Recorded;
+use crate::record::{Place, Recorded};
 
 /// The largest step that several figures can show, in tokens.
 const MANY_SHOW: u64 = 1_024;
 /// The largest step that is read out of a single figure: what OpenAI documents.
 const ONE_SHOWS: u64 = 128;
 
-/// An endpoint with a model.
-type Place<'a> = (&'static str, &'a str, &'a str);
-
 /// What the figures of each endpoint show.
 #[derive(Debug, Default)]
 pub(crate) struct Shown<'a> {
-    figures: HashMap<Place<'a>, BTreeSet<u64>>,
+    figures: BTreeMap<Place<'a>, BTreeSet<u64>>,
 }
 
 impl<'a> Shown<'a> {
     /// What the reads of some requests show.
     pub(crate) fn by(requests: &[&'a Recorded]) -> Self {
-        let mut figures: HashMap<Place<'a>, BTreeSet<u64>> = HashMap::new();
+        let mut figures: BTreeMap<Place<'a>, BTreeSet<u64>> = BTreeMap::new();
         for request in requests {
             let read = request.usage.and_then(|usage| usage.cache_read).filter(|read| *read > 0);
-            figures.entry(place(request)).or_default().extend(read);
+            figures.entry(request.place()).or_default().extend(read);
         }
         Self { figures }
     }
@@ -34,7 +31,7 @@ impl<'a> Shown<'a> {
     /// The rules of a request's endpoint, with the step that was seen where no page gives one, and a minimum that is no
     /// greater than what it read.
     pub(crate) fn complete(&self, rules: CacheRules, request: &Recorded) -> CacheRules {
-        let Some(figures) = self.figures.get(&place(request)) else { return rules };
+        let Some(figures) = self.figures.get(&request.place()) else { return rules };
         let least = figures.first().copied().unwrap_or(rules.minimum);
         CacheRules {
             granularity: rules.granularity.or_else(|| step(figures)),
@@ -42,10 +39,6 @@ impl<'a> Shown<'a> {
             ..rules
         }
     }
-}
-
-fn place(request: &Recorded) -> Place<'_> {
-    (request.wire.name(), &request.base_url, &request.model)
 }
 
 /// The largest step that explains every figure. Servers keep prompts in blocks of a power of two, so one figure that is no

@@ -74,11 +74,11 @@ pub(crate) fn put(connection: &Connection, blob: &Packed) -> rusqlite::Result<()
 }
 
 /// The text of a blob, where it is whole.
-pub(crate) fn whole_text(connection: &Connection, hash: &Hash) -> Option<Arc<str>> {
-    match get(connection, hash) {
-        Ok(Found::Whole(content)) => String::from_utf8(content).ok().map(Arc::from),
-        _ => None,
-    }
+pub(crate) fn whole_text(connection: &Connection, hash: &Hash) -> rusqlite::Result<Option<Arc<str>>> {
+    Ok(match get(connection, hash)? {
+        Found::Whole(content) => String::from_utf8(content).ok().map(Arc::from),
+        Found::Missing | Found::Damaged(_) => None,
+    })
 }
 
 /// Reads a blob and checks every byte of its row.

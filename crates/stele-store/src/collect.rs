@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension};
 use stele_core::{Hash, Record, Seq, SessionId};
 
-use crate::database::{Durability, connect_writer};
+use crate::database::Durability;
 use crate::import::SearchText;
 use crate::lineage::{TITLE, hash_at, key_of, row_id, seq_of};
 use crate::lock::SessionLock;
@@ -48,6 +48,16 @@ pub enum Removed {
     },
 }
 
+/// What the removal of a session came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// What is left of it.
+    pub left: Removed,
+    /// Other sessions of which a search does not find everything: the index was damaged and was made again, and of these
+    /// not all records can be read.
+    pub unindexed: u64,
+}
+
 /// Records without a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Orphans {
@@ -58,18 +68,18 @@ pub(crate) struct Orphans {
 }
 
 impl Store {
-    /// Removes a session: its records, its search rows, its partial text. A damaged search index is made again first. What a fork of it still
-    /// continues stays, hidden, until that fork is removed. Its blobs go with the next
-    /// [collection](Store::collect).
+    /// Removes a session: its records, its search rows, its partial text. A damaged search index is made
+    /// again first. What a fork of it still continues stays, hidden, until that fork is removed. Its blobs
+    /// go with the next [collection](Store::collect).
     ///
     /// # Errors
     /// `log.locked` while somebody writes it, `log.not_found`, `log.write_failed`.
-    pub fn remove(&self, id: &SessionId, search_text: &SearchText<'_>) -> Result<Removed> {
+    pub fn remove(&self, id: &SessionId, search_text: &SearchText<'_>) -> Result<Removal> {
         self.session(id)?;
         let mut lock = self.lock(id)?;
         // Its text must be gone from the index too, so a damaged one is mended first.
-        self.mend_index(search_text)?;
-        let removed = self.database.transact(Durability::Barrier, |connection| {
+        let unindexed = self.mend_index(search_text)?;
+        let left = self.database.transact(Durability::Barrier, |connection| {
             let row = session::find_visible(connection, self.path(), id)?;
             let write = |error: rusqlite::Error| Error::writing(self.path(), &error);
             connection
@@ -90,8 +100,8 @@ impl Store {
             }
             Ok(kept)
         })?;
-        lock.stored = matches!(removed, Removed::KeptFor { .. });
-        Ok(removed)
+        lock.stored = matches!(left, Removed::KeptFor { .. });
+        Ok(Removal { left, unindexed })
     }
 
     /// Finds, and unless it is a dry run removes, blobs that no record cites and lock files of sessions
@@ -121,29 +131,13 @@ impl Store {
         };
         collection.locks = self.stray_locks(how)?;
         if how == Collect::Remove {
+            // All records could be read: they were marked.
             self.mend_index(search_text)?;
             collection.erased = self
                 .database
                 .maintain(|connection| compact(connection).map_err(|error| Error::writing(self.path(), &error)))?;
         }
         Ok(collection)
-    }
-
-    /// Makes the search index again when it is damaged.
-    fn mend_index(&self, search_text: &SearchText<'_>) -> Result<()> {
-        let path = self.path();
-        let sound = self
-            .database
-            .maintain(|connection| search::is_sound(connection).map_err(|error| Error::writing(path, &error)))?;
-        if sound {
-            return Ok(());
-        }
-        // On a connection of its own: the one that met the damage still has the index open.
-        let connection = connect_writer(path)?;
-        let write = |error: rusqlite::Error| Error::writing(path, &error);
-        connection.execute_batch("PRAGMA synchronous=FULL; BEGIN IMMEDIATE").map_err(write)?;
-        // Whatever fails, closing the connection rolls back.
-        search::make_again(&connection, search_text).and_then(|()| connection.execute_batch("COMMIT")).map_err(write)
     }
 
     fn stray_locks(&self, how: Collect) -> Result<u64> {

@@ -6,6 +6,7 @@ use rusqlite::ErrorCode;
 use stele_core::{Hash, Seq, SessionId};
 
 use crate::lock::Holder;
+use crate::search;
 
 /// Result of using the store.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -210,30 +211,18 @@ impl Error {
         }
     }
 
-    /// What SQLite said while the search index was written. Whatever is not the disk's or another
-    /// process's doing is damage of the index.
+    /// What SQLite said while the search index was written.
     pub(crate) fn indexing(path: &Path, error: &rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            Some(
-                ErrorCode::DiskFull
-                | ErrorCode::ReadOnly
-                | ErrorCode::DatabaseBusy
-                | ErrorCode::DatabaseLocked
-                | ErrorCode::SystemIoFailure,
-            ) => Self::writing(path, error),
-            _ => Self::Index { path: path.to_owned(), cause: error.to_string() },
-        }
+        Self::damaged_index(path, error).unwrap_or_else(|| Self::writing(path, error))
     }
 
     /// What SQLite said while the search index was read.
     pub(crate) fn searching(path: &Path, error: &rusqlite::Error) -> Self {
-        match error.sqlite_error_code() {
-            // A table of the index that is gone is an unknown error to SQLite.
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
-                Self::Index { path: path.to_owned(), cause: error.to_string() }
-            }
-            _ => Self::reading(path, error),
-        }
+        Self::damaged_index(path, error).unwrap_or_else(|| Self::reading(path, error))
+    }
+
+    fn damaged_index(path: &Path, error: &rusqlite::Error) -> Option<Self> {
+        search::is_damage(error).then(|| Self::Index { path: path.to_owned(), cause: error.to_string() })
     }
 
     /// What SQLite said while something was written.

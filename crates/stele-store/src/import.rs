@@ -210,7 +210,7 @@ impl Place<'_> {
         if hidden || self.index == Index::Skip {
             return Ok(());
         }
-        let mut fetch = |hash: &Hash| blob::whole_text(self.connection, hash);
+        let mut fetch = |hash: &Hash| blob::whole_text(self.connection, hash).ok().flatten();
         match (self.search_text)(seq, bytes, &mut fetch) {
             Some(text) => self.indexed(search::index(self.connection, row_id(key, seq), &text)),
             None => Ok(()),

@@ -22,6 +22,7 @@ mod lineage;
 mod lock;
 mod log_file;
 mod read;
+mod reindex;
 mod salvage;
 mod schema;
 mod search;
@@ -33,7 +34,7 @@ mod transfer;
 mod writer;
 
 pub use check::{Damage, Fault};
-pub use collect::{Collect, Collection, Removed};
+pub use collect::{Collect, Collection, Removal, Removed};
 pub use database::Durability;
 pub use error::{Error, Result};
 pub use export::Exported;

@@ -119,15 +119,18 @@ fn is_file_at(_: &File, path: &Path) -> bool {
 /// Whether a lock on this file system keeps a second taker out; an error where that could not be tried.
 pub(crate) fn locks_exclude(folder: &Path) -> io::Result<bool> {
     let path = folder.join(format!(".probe-{}", std::process::id()));
-    let (first, second) = (open(&path)?, open(&path)?);
-    let excludes = (|| -> io::Result<bool> {
-        first.try_lock().map_err(io::Error::from)?;
-        let refused = matches!(second.try_lock(), Err(TryLockError::WouldBlock));
-        first.unlock()?;
-        Ok(refused && second.try_lock().is_ok())
-    })();
+    let first = open(&path)?;
+    let excludes = open(&path).map(|second| keeps_out(&first, &second).unwrap_or(false));
     std::fs::remove_file(&path)?;
-    Ok(excludes.unwrap_or(false))
+    excludes
+}
+
+/// Whether the lock of one open file keeps the other out, for as long as it is held.
+fn keeps_out(first: &File, second: &File) -> io::Result<bool> {
+    first.try_lock().map_err(io::Error::from)?;
+    let refused = matches!(second.try_lock(), Err(TryLockError::WouldBlock));
+    first.unlock()?;
+    Ok(refused && second.try_lock().is_ok())
 }
 
 #[cfg(test)]

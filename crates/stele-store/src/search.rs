@@ -1,10 +1,8 @@
 //! Full-text search over transcript text and titles.
 
 use rusqlite::{Connection, ErrorCode};
-use stele_core::{Hash, Seq, SessionId};
+use stele_core::{Seq, SessionId};
 
-use crate::blob;
-use crate::import::SearchText;
 use crate::lineage::{TITLE, row_id, seq_of};
 use crate::session::signed;
 
@@ -41,18 +39,26 @@ pub(crate) fn forget(connection: &Connection, key: i64, from: Seq) -> rusqlite::
         .map(drop)
 }
 
-/// Whether the index is as it was written, and about the texts it holds.
+/// Whether what SQLite said of the index is damage of it, and no doing of the disk or of another process.
+pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
+    // A table of the index that is gone is an unknown error to SQLite; a row that is there already breaks a constraint.
+    let codes = [ErrorCode::DatabaseCorrupt, ErrorCode::Unknown, ErrorCode::ConstraintViolation];
+    error.sqlite_error_code().is_some_and(|code| codes.contains(&code))
+}
+
+/// Whether the index is as it was written, and about the texts it holds. It only reads, so no writer waits for it; the
+/// connection must be a new one, since one that was used before compares with totals that it read then.
 ///
 /// # Errors
-/// Not for damage, but where nothing can be said: the database is busy, the disk is full.
+/// Not for damage, but where nothing can be said: the database is busy, the disk fails.
 pub(crate) fn is_sound(connection: &Connection) -> rusqlite::Result<bool> {
-    match connection.execute("INSERT INTO search (search) VALUES ('integrity-check')", []) {
-        Ok(_) => Ok(true),
-        Err(error) => match error.sqlite_error_code() {
-            // A table of the index that is gone is an unknown error to SQLite.
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => Ok(false),
-            _ => Err(error),
-        },
+    if unusable(connection)?.is_some() {
+        return Ok(false);
+    }
+    match connection.query_row("PRAGMA quick_check(search)", [], |row| row.get::<_, String>(0)) {
+        Ok(line) => Ok(line == "ok"),
+        Err(error) if is_damage(&error) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -67,14 +73,18 @@ pub(crate) fn unusable(connection: &Connection) -> rusqlite::Result<Option<Strin
             return Ok(Some(format!("table {table} is missing")));
         }
     }
-    Ok(connection.prepare("SELECT rowid FROM search").err().map(|error| error.to_string()))
+    match connection.prepare("SELECT rowid FROM search") {
+        Ok(_) => Ok(None),
+        Err(error) if is_damage(&error) => Ok(Some(error.to_string())),
+        Err(error) => Err(error),
+    }
 }
 
-/// Makes the index anew from the records and the titles, inside a transaction.
+/// Puts a new index, which is empty, in the place of the one that is there.
 ///
 /// Neither `rebuild` nor `DROP TABLE` gets past a damaged page, since both walk all pages. So the tables
 /// are struck from the schema, and their pages are given back by the next `VACUUM`.
-pub(crate) fn make_again(connection: &Connection, search_text: &SearchText<'_>) -> rusqlite::Result<()> {
+pub(crate) fn replace(connection: &Connection) -> rusqlite::Result<()> {
     let names = TABLES.map(|table| format!("'{table}'")).join(", ");
     let struck = connection.execute_batch(&format!(
         "PRAGMA writable_schema=ON; DELETE FROM main.sqlite_schema WHERE tbl_name IN ({names})"
@@ -85,30 +95,7 @@ pub(crate) fn make_again(connection: &Connection, search_text: &SearchText<'_>) 
     connection.execute_batch(
         "CREATE VIRTUAL TABLE main.search USING fts5(text, tokenize = 'porter unicode61 remove_diacritics 2'); \
          INSERT INTO search (search, rank) VALUES ('secure-delete', 1)",
-    )?;
-    let mut sessions = connection.prepare("SELECT key, title FROM sessions WHERE hidden = 0")?;
-    let mut rows = sessions.query([])?;
-    while let Some(row) = rows.next()? {
-        let key = row.get(0)?;
-        index_title(connection, key, row.get::<_, Option<String>>(1)?.as_deref())?;
-        index_records(connection, key, search_text)?;
-    }
-    Ok(())
-}
-
-/// Makes the records of a session findable, up to the first that cannot be read.
-fn index_records(connection: &Connection, key: i64, search_text: &SearchText<'_>) -> rusqlite::Result<()> {
-    let mut records = connection.prepare_cached("SELECT id, bytes FROM records WHERE id BETWEEN ?1 AND ?2")?;
-    let mut rows = records.query((row_id(key, Seq(0)), row_id(key, TITLE)))?;
-    let mut fetch = |hash: &Hash| blob::whole_text(connection, hash);
-    while let Ok(Some(row)) = rows.next() {
-        let id = row.get(0)?;
-        let bytes = row.get_ref(1)?.as_blob().unwrap_or_default();
-        if let Some(text) = search_text(seq_of(id), bytes, &mut fetch) {
-            index(connection, id, &text)?;
-        }
-    }
-    Ok(())
+    )
 }
 
 /// The best places for a query; none for a query without a word.
@@ -178,6 +165,25 @@ mod tests {
     fn a_query_without_a_word_finds_nothing() {
         check("", None);
         check("  \"\" -- * ", None);
+    }
+
+    #[test]
+    fn what_the_disk_or_another_process_does_is_no_damage() {
+        let said = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        for code in [rusqlite::ffi::SQLITE_CORRUPT, rusqlite::ffi::SQLITE_CORRUPT_VTAB, rusqlite::ffi::SQLITE_ERROR] {
+            assert!(is_damage(&said(code)), "{code}");
+        }
+        use rusqlite::ffi::{
+            SQLITE_BUSY, SQLITE_FULL, SQLITE_IOERR_READ, SQLITE_LOCKED, SQLITE_NOMEM, SQLITE_READONLY,
+        };
+        for code in [SQLITE_BUSY, SQLITE_FULL, SQLITE_IOERR_READ, SQLITE_LOCKED, SQLITE_NOMEM, SQLITE_READONLY] {
+            assert!(!is_damage(&said(code)), "{code}");
+        }
+        // Of a database without an index, and of one that another process keeps for itself.
+        let connection = searchable();
+        assert!(is_sound(&connection).unwrap());
+        connection.execute_batch("DROP TABLE search").unwrap();
+        assert!(unusable(&connection).unwrap().is_some() && !is_sound(&connection).unwrap());
     }
 
     fn searchable() -> Connection {

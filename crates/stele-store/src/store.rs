@@ -31,7 +31,7 @@ impl Store {
     /// `log.newer`, `log.unwritable`, `log.unreadable` (also for a file that is no database),
     /// `log.write_failed` when the disk is full.
     pub fn open(root: &Path) -> Result<Self> {
-        let path = root.join("stele.db");
+        let path = Self::file(root);
         let connection = open_for_writing(root, &path, MIGRATIONS)?;
         Ok(Self { root: root.to_owned(), database: Arc::new(Database::writing(path, connection)) })
     }
@@ -42,7 +42,7 @@ impl Store {
     /// # Errors
     /// `log.unreadable`, `log.newer`, `log.older`.
     pub fn inspect(root: &Path) -> Result<Option<Self>> {
-        let path = root.join("stele.db");
+        let path = Self::file(root);
         if matches!(path.try_exists(), Ok(false)) {
             return Ok(None);
         }
@@ -52,6 +52,12 @@ impl Store {
             return Ok(None);
         }
         Ok(Some(Self { root: root.to_owned(), database: Arc::new(Database::inspecting(path, connection)) }))
+    }
+
+    /// The database file of a folder. Its write-ahead log, of the same name with `-wal`, belongs to it.
+    #[must_use]
+    pub fn file(root: &Path) -> PathBuf {
+        root.join("stele.db")
     }
 
     /// The database file.

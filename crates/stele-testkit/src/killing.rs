@@ -25,15 +25,14 @@ pub enum Left {
 /// Removes the new files that kills between their naming and their renaming left in a folder.
 ///
 /// # Errors
-/// One cannot be read or removed.
-///
-/// # Panics
-/// One is not whole.
-pub fn take_named(folder: &Path, new: &[u8]) -> io::Result<()> {
+/// One cannot be read or removed, or is not the whole new file.
+pub fn remove_leftovers(folder: &Path, new: &[u8]) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".stele-")) {
-            assert!(fs::read(&path)? == new, "{} is not the new file", path.display());
+            if fs::read(&path)? != new {
+                return Err(io::Error::other(format!("{} is not the new file", path.display())));
+            }
             fs::remove_file(&path)?;
         }
     }

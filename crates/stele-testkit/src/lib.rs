@@ -55,7 +55,7 @@ pub use behaviour::{Behaviour, Reply};
 pub use cache::{Counted, cache_minimum};
 pub use deed::{Deed, Deeds, is_aside};
 pub use fault::{Cut, Fault, FaultKind};
-pub use killing::{Kills, Left, take_named};
+pub use killing::{Kills, Left, remove_leftovers};
 pub use pace::{Chunks, Pace};
 pub use parsed::{Exchange, ParsedCall, ParsedMessage, ParsedRequest, ParsedResult, Role};
 pub use script::{Part, Say, SayCall, Script};

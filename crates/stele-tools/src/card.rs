@@ -1,8 +1,8 @@
-//! Pieces of cards: short titles, absolute places.
+//! Pieces of cards: short titles, counts, diffs.
 
 use std::path::Path;
 
-use stele_core::{Location, ResultCard, ResultMeta};
+use stele_core::{ResultCard, ResultMeta};
 
 /// Longest title, in characters.
 const TITLE: usize = 80;
@@ -14,11 +14,6 @@ pub(crate) fn relative(path: &str, cwd: &Path) -> String {
         Ok(rest) => rest.display().to_string(),
         Err(_) => path.to_owned(),
     }
-}
-
-/// The place a path names; nothing is looked up.
-pub(crate) fn location(path: &str, cwd: &Path, line: u64) -> Location {
-    Location { path: cwd.join(path).display().to_string(), line }
 }
 
 /// A title: one line, not too long.
@@ -53,12 +48,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_short_in_titles_and_absolute_in_places() {
+    fn paths_are_short_in_titles() {
         let cwd = Path::new("/w/p");
         assert_eq!(relative("/w/p/src/a.rs", cwd), "src/a.rs");
         assert_eq!(relative("/w/p", cwd), ".");
         assert_eq!(relative("/etc/hosts", cwd), "/etc/hosts");
-        assert_eq!(location("src/a.rs", cwd, 3), Location { path: "/w/p/src/a.rs".to_owned(), line: 3 });
     }
 
     #[test]

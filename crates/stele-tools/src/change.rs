@@ -4,138 +4,31 @@
 //! crash; links are followed, not replaced; mode, owner and hard links are kept.
 
 use std::collections::BTreeSet;
-use std::fs::{self, Metadata};
+use std::ffi::OsStr;
+use std::fs;
 use std::io;
 use std::ops::Bound;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use stele_core::{FileVersion, Hash, ToolError};
+use stele_core::ToolError;
 
-use crate::claim::{Claim, Was};
+use crate::claim::Claim;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::names;
 use crate::overwrite::InPlace;
-use crate::path::Place;
+use crate::stands::{Version, Was, is_link, look};
 
-/// The bits of a mode that say what a file is (`inode(7)`).
-pub(crate) const KIND: u32 = 0o170_000;
-/// What they are for a symbolic link.
-pub(crate) const LINK: u32 = 0o120_000;
 /// The bits of a mode that can be set.
 const BITS: u32 = 0o7777;
-
-/// What stands under a name, links not followed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// Its bytes; for a symbolic link, where it points to.
-    pub bytes: Vec<u8>,
-    /// Its type and mode, as `st_mode`.
-    pub mode: u32,
-}
-
-impl Version {
-    /// True for a symbolic link.
-    #[must_use]
-    pub fn is_link(&self) -> bool {
-        is_link(self.mode)
-    }
-}
-
-/// True for the mode of a symbolic link.
-#[must_use]
-pub fn is_link(mode: u32) -> bool {
-    mode & KIND == LINK
-}
-
-/// A name that somebody gave, resolved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Located {
-    /// The real path, links followed.
-    pub path: PathBuf,
-    /// The name that was taken, where it only looks like the one that was given.
-    pub instead: Option<String>,
-    /// Its content; absent when there is no such file.
-    pub bytes: Option<Vec<u8>>,
-}
-
-/// Finds a file to be changed. The exact name wins; else the one name that looks the same is taken; else it is a
-/// file that does not exist yet.
-///
-/// # Errors
-/// `file.*` for a name that leads nowhere or to what is no regular file, `edit.too_large`.
-pub fn locate(folder: &Path, asked: &str) -> Result<Located, ToolError> {
-    let place = Place { cwd: folder.to_owned(), home: None, spill: None, in_place: InPlace::default() };
-    let located = match place.find(asked) {
-        Ok(found) => file::read(&found.path, asked).map(|bytes| Located {
-            path: found.path,
-            instead: found.instead,
-            bytes: Some(bytes),
-        }),
-        Err(Error::Missing { .. }) => place.target(asked).map(|path| Located { path, instead: None, bytes: None }),
-        Err(error) => Err(error),
-    };
-    located.map_err(ToolError::from)
-}
-
-/// What stands under a real path; absent when there is nothing.
-///
-/// # Errors
-/// `file.*` for what is neither a regular file nor a link, or cannot be read; `edit.too_large`.
-pub fn version(path: &Path) -> Result<Option<Version>, ToolError> {
-    look(path, &path.display().to_string()).map_err(ToolError::from)
-}
-
-/// What stands under a real path, as the log describes it; absent when there is nothing. Of any size: nothing is kept in
-/// memory.
-///
-/// # Errors
-/// `file.*` for what is neither a regular file nor a link, or cannot be read.
-pub fn described_at(path: &Path) -> Result<Option<FileVersion>, ToolError> {
-    let asked = path.display().to_string();
-    let described = |metadata: Metadata| match metadata.is_symlink() {
-        true => Ok(described(&target_of(path, &asked)?, metadata.mode())),
-        false => {
-            let (hash, len) = file::hash(path, &asked)?;
-            Ok(FileVersion { hash, len, mode: metadata.mode() })
-        }
-    };
-    metadata_of(path, &asked).and_then(|found| found.map(described).transpose()).map_err(ToolError::from)
-}
-
-fn look(path: &Path, asked: &str) -> Result<Option<Version>> {
-    let Some(metadata) = metadata_of(path, asked)? else { return Ok(None) };
-    let bytes =
-        if metadata.is_symlink() { target_of(path, asked)? } else { file::read_up_to(file::HELD, path, asked)? };
-    Ok(Some(Version { bytes, mode: metadata.mode() }))
-}
-
-pub(crate) fn metadata_of(path: &Path, asked: &str) -> Result<Option<Metadata>> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) => Ok(Some(metadata)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(Error::io("read", asked)(error)),
-    }
-}
-
-/// Where a link points to.
-fn target_of(path: &Path, asked: &str) -> Result<Vec<u8>> {
-    Ok(fs::read_link(path).map_err(Error::io("read", asked))?.into_os_string().into_vec())
-}
-
-pub(crate) fn is_missing(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-}
+/// The one that lets a file's owner write it.
+const OWNER_WRITES: u32 = 0o200;
 
 /// The first folder on the way to a file that does not exist yet.
 pub(crate) fn first_made(path: &Path) -> Option<PathBuf> {
     path.ancestors().skip(1).take_while(|folder| !folder.is_dir()).last().map(Path::to_owned)
-}
-
-pub(crate) fn described(bytes: &[u8], mode: u32) -> FileVersion {
-    FileVersion { hash: Hash::of(bytes), len: bytes.len() as u64, mode }
 }
 
 /// What is to become of one name.
@@ -154,8 +47,11 @@ pub struct Change<'a> {
 /// What is to stand under a name.
 #[derive(Clone, Debug)]
 pub enum Becomes<'a> {
-    /// Nothing. The first folder that was made for it goes as well, as far as it is empty then.
-    Gone(Option<PathBuf>),
+    /// Nothing.
+    Gone {
+        /// The first folder that was made for what stood there: it goes as well, as far as it is empty then.
+        made: Option<PathBuf>,
+    },
     /// This content.
     Content(Wanted<'a>),
     /// The file that stands under another name, which is gone then: also one that is too large to be read.
@@ -189,7 +85,7 @@ impl Change<'_> {
     /// The name that nothing stands under afterwards.
     fn leaves(&self) -> Option<&Path> {
         match &self.becomes {
-            Becomes::Gone(_) => Some(&self.path),
+            Becomes::Gone { .. } => Some(&self.path),
             Becomes::Content(_) => None,
             Becomes::Moved(moved) => Some(&moved.from),
         }
@@ -234,9 +130,13 @@ pub(crate) fn make(changes: &[Change<'_>], in_place: &InPlace) -> Result<Vec<Str
         };
         match step.take(in_place) {
             Ok(note) => notes.extend(note),
+            // What stands there is somebody else's.
+            Err(error @ Error::Changed { .. }) => {
+                remove_empty(&change.path, step.made.as_deref());
+                return Err(undone(&done, error, in_place, None));
+            }
             Err(error) => {
-                let begun = !matches!(error, Error::Changed { .. }) && step.back(in_place).is_err();
-                let failed = begun.then_some(change.shown);
+                let failed = step.back(in_place).is_err().then_some(change.shown);
                 return Err(undone(&done, error, in_place, failed));
             }
         }
@@ -287,7 +187,7 @@ impl<'c, 'a> Step<'c, 'a> {
         let before = look(&change.path, change.shown)?;
         let mode = match &change.becomes {
             Becomes::Moved(moved) => fs::metadata(&moved.from).map_err(Error::io("move", change.shown))?.mode(),
-            Becomes::Gone(_) | Becomes::Content(_) => 0,
+            Becomes::Gone { .. } | Becomes::Content(_) => 0,
         };
         Ok(Self { change, was, before, mode, made: first_made(&change.path) })
     }
@@ -295,7 +195,7 @@ impl<'c, 'a> Step<'c, 'a> {
     /// True when what this made is what stands there.
     fn is_as_left(&self) -> bool {
         match &self.change.becomes {
-            Becomes::Gone(_) => Was::Nothing.stands(&self.change.path),
+            Becomes::Gone { .. } => Was::Nothing.stands(&self.change.path),
             Becomes::Content(wanted) => Was::of(Some(wanted.bytes)).stands(&self.change.path),
             Becomes::Moved(_) => true,
         }
@@ -305,7 +205,7 @@ impl<'c, 'a> Step<'c, 'a> {
     fn take(&self, in_place: &InPlace) -> Result<Option<String>> {
         let (path, shown) = (self.change.path.as_path(), self.change.shown);
         match &self.change.becomes {
-            Becomes::Gone(made) => {
+            Becomes::Gone { made } => {
                 if self.before.is_some() {
                     self.was.check(path, shown)?;
                     fs::remove_file(path).map_err(Error::io("delete", shown))?;
@@ -353,7 +253,8 @@ impl<'c, 'a> Step<'c, 'a> {
     }
 }
 
-/// Puts something under a name where `now` stands, while it is what it was.
+/// Puts something under a name where `now` stands, while it is what it was. Where it is another thing by then
+/// (`edit.stale`), that is left as it is.
 fn put(
     path: &Path,
     shown: &str,
@@ -361,45 +262,51 @@ fn put(
     wanted: Wanted<'_>,
     how: &InPlace,
 ) -> Result<Option<String>> {
-    let link = wanted.mode.is_some_and(is_link);
-    if let Some(now) = now
-        && (link || now.is_link())
-    {
-        if link && now.is_link() && now.bytes == wanted.bytes {
-            return Ok(None);
-        }
-        was.check(path, shown)?;
-        fs::remove_file(path).map_err(Error::io("replace", shown))?;
+    if wanted.mode.is_some_and(is_link) {
+        let stands = now.is_some_and(|now| now.is_link() && now.bytes == wanted.bytes);
+        return if stands { Ok(None) } else { put_link(path, shown, was, wanted.bytes).map(|()| None) };
     }
-    // A link that gave way to a file is gone by now.
-    let was = if now.is_some_and(Version::is_link) { Was::Nothing } else { was };
-    if link {
-        make_folder_of(path, shown)?;
-        let to = std::ffi::OsStr::from_bytes(wanted.bytes);
-        std::os::unix::fs::symlink(to, path).map_err(Error::io("create", shown))?;
-        return Ok(None);
-    }
-    let now = now.filter(|now| !now.is_link());
     if now.is_none() && names::join(path, wanted) {
         return Ok(None);
     }
+    let file = now.filter(|now| !now.is_link());
     let mut in_place = None;
-    if now.is_none_or(|now| now.bytes != wanted.bytes) {
-        if let (Some(now), Some(_)) = (now, wanted.mode)
-            && now.mode & 0o222 == 0
-        {
-            set_mode(path, shown, now.mode | 0o200)?;
-        }
+    if file.is_none_or(|file| file.bytes != wanted.bytes) {
+        let made_writable = file.filter(|file| wanted.mode.is_some() && file.mode & 0o222 == 0);
+        made_writable.map_or(Ok(()), |file| set_mode(path, shown, file.mode | OWNER_WRITES))?;
         in_place = match file::replace(path, shown, was, wanted.bytes, how) {
+            Ok(in_place) => in_place,
             // Another of its names was written before (hard links), or somebody made the same of it.
             Err(Error::Changed { .. }) if Was::of(Some(wanted.bytes)).stands(path) => None,
-            written => written?,
+            Err(error) => {
+                made_writable.map_or(Ok(()), |file| make_read_only(path, shown, file.mode))?;
+                return Err(error);
+            }
         };
     }
     if let Some(mode) = wanted.mode {
         set_mode(path, shown, mode)?;
     }
     Ok(in_place.map(|why| format!("{shown} was written in place, since {why}")))
+}
+
+/// Puts a symbolic link under a name, in one go with what stands there going.
+fn put_link(path: &Path, shown: &str, was: Was, to: &[u8]) -> Result<()> {
+    make_folder_of(path, shown)?;
+    let failed = |error: io::Error| Error::io("create", shown)(error.kind().into());
+    let to = OsStr::from_bytes(to);
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let new = file::beside().make_in(folder, |name| std::os::unix::fs::symlink(to, name)).map_err(failed)?;
+    was.check(path, shown)?;
+    new.persist(path).map(drop).map_err(|error| failed(error.error))
+}
+
+/// Takes the right to write back from a file that was given it, unless it is another file by now.
+fn make_read_only(path: &Path, shown: &str, mode: u32) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(now) if now.mode() == mode | OWNER_WRITES => set_mode(path, shown, mode),
+        _ => Ok(()),
+    }
 }
 
 fn set_mode(path: &Path, shown: &str, mode: u32) -> Result<()> {
@@ -421,13 +328,14 @@ fn remove_empty(path: &Path, first: Option<&Path>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stands::{described, described_at, version};
 
     fn apply(changes: &[Change<'_>]) -> Result<Vec<String>, ToolError> {
         super::apply(changes, &InPlace::default(), &mut Claim::default())
     }
 
     fn change<'a>(path: &Path, to: Option<Wanted<'a>>) -> Change<'a> {
-        let becomes = to.map_or(Becomes::Gone(None), Becomes::Content);
+        let becomes = to.map_or(Becomes::Gone { made: None }, Becomes::Content);
         Change { shown: "f", path: path.to_owned(), was: Was::Anything, becomes }
     }
 
@@ -452,6 +360,23 @@ mod tests {
         assert_eq!(version(&kept).unwrap(), Some(Version { bytes: b"old".to_vec(), mode: 0o100_640 }));
         assert!(version(&link).unwrap().unwrap().is_link());
         assert!(!folder.path().join("deep").exists());
+    }
+
+    #[test]
+    fn what_somebody_else_changed_is_left_to_them_with_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "old").unwrap();
+        // A file with two names is written by a process, before which somebody comes.
+        fs::hard_link(&path, folder.path().join("other")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+        let others = ["sh", "-c", "printf theirs >$4; printf changed; exit 1", "sh"];
+        let how = InPlace { writer: Some(others.map(Into::into).to_vec()), kept: None };
+        let wanted = Wanted { bytes: b"new", mode: Some(0o100_444), linked: None };
+        let made = Change { was: Was::of(Some(b"old")), ..change(&path, Some(wanted)) };
+        let error = super::apply(&[made], &how, &mut Claim::default()).unwrap_err();
+        assert_eq!(error.code, "edit.stale");
+        assert_eq!(version(&path).unwrap(), Some(Version { bytes: b"theirs".to_vec(), mode: 0o100_444 }));
     }
 
     #[test]

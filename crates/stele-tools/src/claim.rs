@@ -10,16 +10,13 @@
 //! its holder stands still, the comparison alone has to do.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stele_core::{Ahead, FileChange, FileVersion, Hash, ToolOutput};
+use stele_core::{Ahead, FileChange, ToolOutput};
 
-use crate::change::described_at;
 use crate::error::{Error, Result};
 
 /// Times that a change is worked out again.
@@ -29,81 +26,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// Between two tries to get it.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// What a change was worked out from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Was {
-    /// It does not matter.
-    Anything,
-    /// There was no such file.
-    Nothing,
-    /// A file with this content, or a symbolic link that points to it.
-    Content {
-        /// Hash of the bytes.
-        hash: Hash,
-        /// Number of bytes.
-        len: u64,
-    },
-}
-
-impl Was {
-    /// What was read; nothing where there was no such file.
-    #[must_use]
-    pub fn of(bytes: Option<&[u8]>) -> Self {
-        bytes.map_or(Self::Nothing, |bytes| Self::Content { hash: Hash::of(bytes), len: bytes.len() as u64 })
-    }
-
-    /// True when that still stands under a real path.
-    pub(crate) fn stands(self, path: &Path) -> bool {
-        let found = fs::symlink_metadata(path).ok();
-        match self {
-            Self::Anything => true,
-            Self::Nothing => found.is_none(),
-            Self::Content { len, .. } if found.is_none_or(|found| found.len() != len) => false,
-            // What cannot be read any more is not what was read.
-            Self::Content { .. } => described_at(path).is_ok_and(|now| Self::from(now) == self),
-        }
-    }
-
-    pub(crate) fn check(self, path: &Path, shown: &str) -> Result<()> {
-        if self.stands(path) { Ok(()) } else { Err(Error::Changed { path: shown.to_owned() }) }
-    }
-}
-
-impl From<Option<FileVersion>> for Was {
-    fn from(version: Option<FileVersion>) -> Self {
-        version.map_or(Self::Nothing, |FileVersion { hash, len, .. }| Self::Content { hash, len })
-    }
-}
-
-/// As an argument of a process: `HASH LENGTH`, or a word.
-impl fmt::Display for Was {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Anything => f.write_str("anything"),
-            Self::Nothing => f.write_str("nothing"),
-            Self::Content { hash, len } => write!(f, "{hash} {len}"),
-        }
-    }
-}
-
-impl FromStr for Was {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "anything" => Ok(Self::Anything),
-            "nothing" => Ok(Self::Nothing),
-            _ => {
-                let (hash, len) = text.split_once(' ').ok_or(())?;
-                Ok(Self::Content { hash: hash.parse().map_err(drop)?, len: len.parse().map_err(drop)? })
-            }
-        }
-    }
-}
-
 /// A turn at changing files: the locks on their folders, and whether somebody else was faster.
 #[derive(Debug, Default)]
 pub struct Claim {
+    /// Folders with the lock on each; without one where there is none to be had, or not in time: such a folder is not tried
+    /// again.
     held: BTreeMap<PathBuf, Option<File>>,
     /// What the log was told of last; none of it came to be where somebody else was faster.
     announced: Vec<FileChange>,
@@ -201,30 +128,9 @@ fn wait_for(folder: &File, until: Instant) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::fs;
 
-    #[test]
-    fn what_was_read_is_known_by_its_content() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("f");
-        assert!(Was::of(None).stands(&path));
-        fs::write(&path, "one").unwrap();
-        let was = Was::of(Some(b"one"));
-        for it in [was, Was::Nothing, Was::Anything] {
-            assert_eq!(it.to_string().parse(), Ok(it));
-        }
-        assert!(was.stands(&path) && Was::Anything.stands(&path));
-        assert!(!Was::of(None).stands(&path) && !Was::of(Some(b"once")).stands(&path));
-        // As long, and as old.
-        let time = path.metadata().unwrap().modified().unwrap();
-        fs::write(&path, "two").unwrap();
-        File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-        assert!(!was.stands(&path));
-        fs::remove_file(&path).unwrap();
-        assert!(!was.stands(&path));
-        std::os::unix::fs::symlink("one", &path).unwrap();
-        assert!(was.stands(&path));
-    }
+    use super::*;
 
     #[test]
     fn a_folder_is_held_by_one_at_a_time_and_keeps_nothing_of_it() {

@@ -10,14 +10,16 @@ use rustix::fs::OFlags;
 use stele_core::{FileAction, FileMeta, FilePart, Hash, Hasher, ReadFiles, Text};
 
 use crate::attributes;
-use crate::claim::Was;
 use crate::error::{Error, Result};
 use crate::overwrite::{InPlace, overwrite};
+use crate::stands::{Was, metadata_of};
 
 /// Largest file, in bytes, that is changed: what the edit engine takes.
 pub(crate) const LARGEST: u64 = stele_edit::limits::MAX_FILE as u64;
 /// Largest file, in bytes, that is replaced whole: it is held in memory so that its change can be taken back.
 pub(crate) const HELD: u64 = 256 * 1024 * 1024;
+/// Why a file is written in place whose folder takes no other one.
+const CLOSED: &str = "its folder cannot be written";
 /// Largest content, in bytes before and after, that a diff is made of.
 const DIFFED: usize = 4 * 1024 * 1024;
 
@@ -85,9 +87,9 @@ pub(crate) fn read_up_to(limit: u64, path: &Path, asked: &str) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Reads a whole file that is about to be replaced; nothing where there is no such file.
-pub(crate) fn read_if_there(path: &Path, asked: &str) -> Result<Option<Vec<u8>>> {
-    match read_up_to(HELD, path, asked) {
+/// Reads a whole file that is about to be changed, of at most so many bytes; nothing where there is no such file.
+pub(crate) fn read_if_there(limit: u64, path: &Path, asked: &str) -> Result<Option<Vec<u8>>> {
+    match read_up_to(limit, path, asked) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -110,44 +112,37 @@ pub(crate) fn hash(path: &Path, asked: &str) -> Result<(Hash, u64)> {
 }
 
 /// Replaces the content of a file, or creates it with its folders, while it is what it was. `path` is a real path: links
-/// have been followed. A reader, also after a crash, sees the old content or the new.
+/// have been followed, and one that stands there gives way itself. A reader, also after a crash, sees the old content or
+/// the new.
 ///
 /// Returns why the content was written in place, where a replacement would have lost something
 /// else.
 pub(crate) fn replace(path: &Path, asked: &str, was: Was, bytes: &[u8], how: &InPlace) -> Result<Option<&'static str>> {
-    let changed = || Error::Changed { path: asked.to_owned() };
+    let failed = Error::io("write", asked);
     let folder = path.parent().unwrap_or(Path::new("/"));
-    let before = match fs::metadata(path) {
-        Ok(metadata) => Some(metadata),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(Error::io("write", asked)(error)),
-    };
-    let Some(before) = before else {
-        fs::create_dir_all(folder).map_err(Error::io("create the folder of", asked))?;
-        return match swap(path, folder, None, was, bytes).map_err(Error::io("write", asked))? {
-            Swap::Changed => Err(changed()),
-            Swap::Done | Swap::WouldLose(_) => Ok(None),
-        };
-    };
-    if before.is_dir() {
-        return Err(Error::Folder { path: asked.to_owned() });
-    }
-    refuse_read_only(&before, asked)?;
-    let in_place = if before.nlink() > 1 {
-        "it has other hard links"
-    } else {
-        match swap(path, folder, Some(&before), was, bytes) {
-            Ok(Swap::Done) => return Ok(None),
-            Ok(Swap::Changed) => return Err(changed()),
-            Ok(Swap::WouldLose(what)) => what,
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => "its folder cannot be written",
-            Err(error) => return Err(Error::io("write", asked)(error)),
+    let before = metadata_of(path, asked)?.filter(|metadata| !metadata.is_symlink());
+    let swapped = match &before {
+        None => {
+            fs::create_dir_all(folder).map_err(Error::io("create the folder of", asked))?;
+            swap(path, folder, None, was, bytes)
+        }
+        Some(before) if before.is_dir() => return Err(Error::Folder { path: asked.to_owned() }),
+        Some(before) => {
+            refuse_read_only(before, asked)?;
+            match before.nlink() {
+                1 => swap(path, folder, Some(before), was, bytes),
+                _ => Ok(Swap::Instead("it has other hard links")),
+            }
         }
     };
-    match overwrite(path, was, bytes, how).map_err(Error::io("write", asked))? {
-        true => Ok(Some(in_place)),
-        false => Err(changed()),
-    }
+    let written = match swapped {
+        Ok(Swap::Done) => return Ok(None),
+        Ok(Swap::Changed) => return Err(Error::Changed { path: asked.to_owned() }),
+        Ok(Swap::Instead(why)) if before.is_some() => overwrite(path, was, bytes, how).map(|done| done.then_some(why)),
+        Ok(Swap::Instead(why)) => Err(io::Error::new(io::ErrorKind::PermissionDenied, why)),
+        Err(error) => Err(error),
+    };
+    written.map_err(failed)?.map_or_else(|| Err(Error::Changed { path: asked.to_owned() }), |why| Ok(Some(why)))
 }
 
 /// A file that nobody may write is not to be changed, whatever the folder it is in would allow.
@@ -163,22 +158,22 @@ enum Swap {
     Done,
     /// It was not, since the file there is not what it was.
     Changed,
-    /// It was not, since this cannot be kept.
-    WouldLose(&'static str),
+    /// It was not and cannot be, for this reason: what stands there has to be written over.
+    Instead(&'static str),
 }
 
-/// Writes a new file and puts it in the target's place, as long as that is what it was.
+/// Writes a new file and puts it in the target's place, as long as that is what it was. Once it is there, nothing is an
+/// error: it would be taken for a change that was not made.
 fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, was: Was, bytes: &[u8]) -> io::Result<Swap> {
-    let old = before.map(|metadata| (path, metadata));
     // The usual creation mask applies to the mode of a new file.
     let mode = before.map_or(0o666, |_| 0o600);
-    let mut names = tempfile::Builder::new();
-    names.prefix(".stele-").suffix(".tmp").permissions(fs::Permissions::from_mode(mode));
+    let mut names = beside();
+    names.permissions(fs::Permissions::from_mode(mode));
     // While it is written and made durable it has no name, so that a crash leaves nothing in the folder; only between the
     // two calls that name it and put it in place could one leave it, whole, as `.stele-….tmp`.
     if let Some(new) = nameless(folder, mode) {
-        if let Some(lost) = fill(&new, old, bytes)? {
-            return Ok(Swap::WouldLose(lost));
+        if let Some(lost) = fill(&new, path, before, bytes)? {
+            return Ok(Swap::Instead(lost));
         }
         let put = || match before {
             None => link(&new, path).is_ok(),
@@ -188,28 +183,44 @@ fn swap(path: &Path, folder: &Path, before: Option<&Metadata>, was: Was, bytes: 
             return Ok(Swap::Changed);
         }
         if put() {
-            File::open(folder)?.sync_all()?;
+            settle(folder);
             return Ok(Swap::Done);
         }
     }
-    // The error would name the file that nobody asked for.
-    let new = names.tempfile_in(folder).map_err(|error| io::Error::from(error.kind()))?;
-    if let Some(lost) = fill(new.as_file(), old, bytes)? {
-        return Ok(Swap::WouldLose(lost));
+    let new = match names.tempfile_in(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(Swap::Instead(CLOSED)),
+        // The error would name the file that nobody asked for.
+        new => new.map_err(|error| io::Error::from(error.kind()))?,
+    };
+    if let Some(lost) = fill(new.as_file(), path, before, bytes)? {
+        return Ok(Swap::Instead(lost));
     }
     if !was.stands(path) {
         return Ok(Swap::Changed);
     }
     let put = if was == Was::Nothing { new.persist_noclobber(path) } else { new.persist(path) };
-    match put {
-        Err(error) if was == Was::Nothing && error.error.kind() == io::ErrorKind::AlreadyExists => {
-            return Ok(Swap::Changed);
+    match put.map_err(|error| error.error) {
+        Ok(_) => {
+            settle(folder);
+            Ok(Swap::Done)
         }
-        put => put.map_err(|error| error.error)?,
-    };
-    // The rename is durable once the folder is.
-    File::open(folder)?.sync_all()?;
-    Ok(Swap::Done)
+        Err(error) if was == Was::Nothing && error.kind() == io::ErrorKind::AlreadyExists => Ok(Swap::Changed),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(Swap::Instead(CLOSED)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Names for what is put beside a file before it takes its place.
+pub(crate) fn beside() -> tempfile::Builder<'static, 'static> {
+    let mut names = tempfile::Builder::new();
+    names.prefix(".stele-").suffix(".tmp");
+    names
+}
+
+/// Makes what was named in a folder durable. One that can be written but not read cannot be opened for that: its names are
+/// there all the same.
+pub(crate) fn settle(folder: &Path) {
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
 }
 
 /// A file without a name; `None` where the file system has no such files.
@@ -233,23 +244,29 @@ fn link(file: &File, name: &Path) -> io::Result<()> {
     Ok(rustix::fs::linkat(here, own, here, name, flags)?)
 }
 
-/// Writes what is to be in the target's place, with the target's owner, mode, access control list and extended
-/// attributes. Says which of them would be lost, if one would.
-fn fill(mut new: &File, old: Option<(&Path, &Metadata)>, bytes: &[u8]) -> io::Result<Option<&'static str>> {
+/// Writes what is to be in the target's place, as [`keep`] says, and makes it durable.
+fn fill(mut new: &File, path: &Path, before: Option<&Metadata>, bytes: &[u8]) -> io::Result<Option<&'static str>> {
     new.write_all(bytes)?;
-    if let Some((path, before)) = old {
-        let now = new.metadata()?;
-        if (now.uid(), now.gid()) != (before.uid(), before.gid())
-            && std::os::unix::fs::fchown(new, Some(before.uid()), Some(before.gid())).is_err()
-        {
-            return Ok(Some("its owner would have changed"));
-        }
-        if !attributes::copy(path, new) {
-            return Ok(Some("its access control list or an extended attribute would have been lost"));
-        }
-        new.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
+    if let Some(lost) = before.map(|before| keep(new, path, before)).transpose()?.flatten() {
+        return Ok(Some(lost));
     }
     new.sync_all()?;
+    Ok(None)
+}
+
+/// Gives a file the owner, access control list, extended attributes and mode of the one that it replaces. Says which of
+/// them would be lost, if one would.
+fn keep(new: &File, path: &Path, before: &Metadata) -> io::Result<Option<&'static str>> {
+    let now = new.metadata()?;
+    if (now.uid(), now.gid()) != (before.uid(), before.gid())
+        && std::os::unix::fs::fchown(new, Some(before.uid()), Some(before.gid())).is_err()
+    {
+        return Ok(Some("its owner would have changed"));
+    }
+    if !attributes::copy(path, new) {
+        return Ok(Some("its access control list or an extended attribute would have been lost"));
+    }
+    new.set_permissions(fs::Permissions::from_mode(before.mode() & 0o7777))?;
     Ok(None)
 }
 

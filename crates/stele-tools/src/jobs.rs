@@ -192,7 +192,7 @@ impl Jobs {
     /// Keeps what a command left running in view.
     pub(crate) fn keep(&self, session: &SessionId, line: &str, remains: Option<Remains>) {
         let mut all = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|(.., remains)| remains.named().is_some());
+        all.retain(|(.., remains)| remains.is_held());
         all.extend(remains.map(|remains| (session.clone(), card::title(line), remains)));
     }
 

@@ -39,6 +39,7 @@ mod shell;
 mod slips;
 mod snapshot;
 mod spill;
+pub mod stands;
 mod supervise;
 mod tools;
 pub mod tree;

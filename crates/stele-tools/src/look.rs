@@ -17,7 +17,7 @@ const STATUS: usize = 256;
 /// A tool that looks about: its declaration, where it looks, how long a result may be.
 pub(crate) struct Look<A> {
     pub(crate) declared: Declared<A>,
-    roots: Roots,
+    pub(crate) roots: Roots,
     limit: usize,
 }
 

@@ -9,23 +9,21 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::change::{self, Wanted};
+use stele_path::siblings;
 
-/// Entries of a folder that are looked at for another name.
-const SIBLINGS: usize = 10_000;
+use crate::change::Wanted;
+use crate::{file, stands};
+
 /// Most names that are kept of one file.
 const KEPT: usize = 16;
 
 /// Other names of the file at a path that are in the same folder; none when it has no other name anywhere.
 pub(crate) fn others(path: &Path) -> Option<Vec<String>> {
     let file = several(path)?;
-    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().take(SIBLINGS);
-    let paths = entries.flatten().map(|entry| entry.path()).filter(|other| other != path);
-    let mut names: Vec<String> = paths
-        .filter(|other| several(other) == Some(file))
-        .filter_map(|other| Some(other.to_str()?.to_owned()))
-        .collect();
-    names.sort();
+    let folder = path.parent()?;
+    let paths = siblings(folder).into_iter().map(|name| folder.join(name)).filter(|other| other != path);
+    let named = paths.filter(|other| several(other) == Some(file)).filter_map(|other| Some(other.to_str()?.to_owned()));
+    let mut names: Vec<String> = named.collect();
     names.truncate(KEPT);
     Some(names)
 }
@@ -62,7 +60,7 @@ pub(crate) fn join(path: &Path, wanted: Wanted<'_>) -> bool {
     let (Some(names), Some(mode)) = (wanted.linked, wanted.mode) else { return false };
     let is_it = |other: &&Path| {
         let leads_there = *other != path && other.canonicalize().is_ok_and(|real| real == **other);
-        let version = leads_there.then(|| change::version(other).ok().flatten()).flatten();
+        let version = leads_there.then(|| stands::version(other).ok().flatten()).flatten();
         version.is_some_and(|version| version.mode == mode && version.bytes == wanted.bytes)
     };
     names.iter().map(Path::new).filter(is_it).any(|other| put_name(other, path).is_ok())
@@ -73,7 +71,6 @@ fn put_name(file: &Path, path: &Path) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
     fs::create_dir_all(folder)?;
     fs::hard_link(file, path)?;
-    // The name is durable once the folder is; where that fails, the file is there all the same.
-    let _ = fs::File::open(folder).and_then(|folder| folder.sync_all());
+    file::settle(folder);
     Ok(())
 }

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use rustix::fs::FallocateFlags;
 
-use crate::claim::Was;
+use crate::stands::Was;
 use crate::unfinished::{self, Kept};
 
 /// What the process is asked for.

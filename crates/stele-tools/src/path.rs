@@ -1,23 +1,18 @@
 //! From the name a model wrote to the file that is meant.
 
-use std::ffi::OsString;
-use std::fs;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 pub(crate) use stele_core::name_on_a_line as one_line;
-use stele_core::{SessionId, Subject, is_alike};
+use stele_core::{Location, SessionId, Subject};
+use stele_path::{Leads, Resolved, absolute, resolve, resolve_alike, siblings};
 
 use crate::error::{Error, Result};
 use crate::overwrite::InPlace;
 use crate::spill::{self, Spill};
 
-/// Entries of a folder that are looked at for a name that does not exist.
-const SIBLINGS: usize = 10_000;
 /// Files that are looked at for the same name elsewhere.
 const WALKED: usize = 20_000;
-/// Longest chain of symbolic links, as in Linux (`path_resolution(7)`).
-const LINKS: usize = 40;
 
 /// What the names of all sessions are resolved with.
 #[derive(Clone, Debug)]
@@ -43,6 +38,19 @@ impl Roots {
             spill::refuse(&path)?;
         }
         Ok(Subject::Write(path))
+    }
+
+    /// A folder as the shell takes it, which expands no `~` in quotes.
+    pub(crate) fn for_the_shell(&self, folder: &str) -> String {
+        match (stele_path::is_relative(folder), &self.home) {
+            (false, Some(home)) => absolute(folder, home, Some(home)).display().to_string(),
+            _ => folder.to_owned(),
+        }
+    }
+
+    /// The place a name stands for, for a card; nothing is looked up.
+    pub(crate) fn location(&self, asked: &str, cwd: &Path, line: u64) -> Location {
+        Location { path: absolute(asked, cwd, self.home.as_deref()).display().to_string(), line }
     }
 
     /// The spill of a call or job.
@@ -81,11 +89,7 @@ impl Place {
 
     /// The absolute path a name stands for; nothing is looked up.
     pub(crate) fn join(&self, asked: &str) -> PathBuf {
-        match (asked.strip_prefix('~'), &self.home) {
-            (Some(""), Some(home)) => home.clone(),
-            (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
-            _ => self.cwd.join(asked),
-        }
+        absolute(asked, &self.cwd, self.home.as_deref())
     }
 
     /// Finds what exists. The exact name always wins; else a part of the path that does not exist
@@ -95,96 +99,63 @@ impl Place {
             let gone = |_| Error::Missing { path: asked.to_owned(), hint: "; it is not kept any more".to_owned() };
             return path.canonicalize().map(|path| Found { path, instead: None }).map_err(gone);
         }
-        let path = self.join(asked);
-        match fs::canonicalize(&path) {
-            Ok(path) => return Ok(Found { path, instead: None }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io("open", asked)(error)),
-        }
-        let mut real = PathBuf::new();
-        let mut instead = false;
-        for component in path.components() {
-            let next = real.join(component);
-            if fs::symlink_metadata(&next).is_ok() {
-                real = next;
-                continue;
-            }
-            real.push(look_alike(&real, component, asked)?.ok_or_else(|| self.missing(asked))?);
-            instead = true;
-        }
-        let shown = real.strip_prefix(&self.cwd).unwrap_or(&real).to_string_lossy().into_owned();
-        match fs::canonicalize(&real) {
-            Ok(path) => Ok(Found { path, instead: instead.then_some(shown) }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(asked)),
-            Err(error) => Err(Error::io("open", asked)(error)),
-        }
+        let resolved = resolve_alike(&self.join(asked));
+        self.refuse_missing(asked, &resolved)?;
+        self.found(asked, resolved)
+    }
+
+    /// The folder of this name, which is taken exactly.
+    pub(crate) fn folder(&self, asked: &str) -> Result<PathBuf> {
+        let resolved = resolve(&self.join(asked));
+        self.refuse_missing(asked, &resolved)?;
+        let path = reachable(asked, resolved)?.path;
+        if path.is_dir() { Ok(path) } else { Err(Error::Value(format!("cwd = {asked:?} is not a folder"))) }
     }
 
     /// The file that is written over or created through a name: [`Place::target`], but a part of the path that does not
     /// exist is taken for the one sibling that looks the same, so that nothing gets a twin that nobody can tell from it.
     pub(crate) fn writable(&self, asked: &str) -> Result<Found> {
-        let target = self.target(asked)?;
-        let mut real = PathBuf::new();
-        let mut instead = false;
-        let mut rest = target.components();
-        for component in rest.by_ref() {
-            let next = real.join(component);
-            if fs::symlink_metadata(&next).is_ok() {
-                real = next;
-                continue;
-            }
-            match look_alike(&real, component, asked)? {
-                Some(name) => real = deepest(&real.join(name)).map_err(Error::io("open", asked))?,
-                None => {
-                    real = next;
-                    break;
-                }
-            }
-            instead = true;
-        }
-        let path = self.not_kept(asked, rest.fold(real, |path, component| path.join(component)))?;
-        let shown = path.strip_prefix(&self.cwd).unwrap_or(&path).to_string_lossy().into_owned();
-        Ok(Found { instead: instead.then_some(shown), path })
+        let path = self.join(asked);
+        refuse_folder(asked, &path)?;
+        let found = self.found(asked, resolve_alike(&path))?;
+        Ok(Found { path: self.not_kept(asked, found.path)?, ..found })
     }
 
     /// What exists and only looks like a part of a path that does not: with the path, there would be two that nobody can
     /// tell apart.
     pub(crate) fn twin(&self, asked: &str) -> Result<Option<PathBuf>> {
-        let mut real = PathBuf::new();
-        for component in self.join(asked).components() {
-            let next = real.join(component);
-            if fs::symlink_metadata(&next).is_err() {
-                return Ok(look_alike(&real, component, asked)?.map(|name| real.join(name)));
-            }
-            real = next;
-        }
-        Ok(None)
+        let resolved = reachable(asked, resolve_alike(&self.join(asked)))?;
+        Ok(resolved.alike.map(|alike| alike.path))
     }
 
     /// The real path that a write through this name reaches, whether it exists or not: symbolic
     /// links are followed, also one that points to nothing yet. Names are taken exactly. Kept output is out of reach.
     pub(crate) fn target(&self, asked: &str) -> Result<PathBuf> {
-        let mut path = self.join(asked);
-        if asked.ends_with('/') && !path.is_dir() {
-            return Err(Error::Value(format!("{asked} ends with a slash, so it names a folder; name a file in it")));
-        }
-        for _ in 0..LINKS {
-            match fs::read_link(&path) {
-                Ok(to) => path = path.parent().unwrap_or(Path::new("/")).join(to),
-                Err(_) => return self.not_kept(asked, deepest(&path).map_err(Error::io("open", asked))?),
-            }
-        }
-        Err(Error::Loop { path: asked.to_owned() })
+        let path = self.join(asked);
+        refuse_folder(asked, &path)?;
+        self.not_kept(asked, reachable(asked, resolve(&path))?.path)
     }
 
     /// The real path of a name itself: its folder is resolved, and a symbolic link in the last place is not followed.
     pub(crate) fn name(&self, asked: &str) -> Result<PathBuf> {
         let path = self.join(asked);
         match (path.parent(), path.file_name()) {
-            (Some(folder), Some(name)) => {
-                self.not_kept(asked, deepest(folder).map_err(Error::io("open", asked))?.join(name))
-            }
+            (Some(folder), Some(name)) => self.not_kept(asked, reachable(asked, resolve(folder))?.path.join(name)),
             _ => self.target(asked),
+        }
+    }
+
+    fn found(&self, asked: &str, resolved: Resolved) -> Result<Found> {
+        let Resolved { path, alike, .. } = reachable(asked, resolved)?;
+        let shown = || path.strip_prefix(&self.cwd).unwrap_or(&path).to_string_lossy().into_owned();
+        Ok(Found { instead: alike.is_some().then(shown), path })
+    }
+
+    fn refuse_missing(&self, asked: &str, resolved: &Resolved) -> Result<()> {
+        match &resolved.leads {
+            Leads::ToNothing => Err(self.missing(asked)),
+            Leads::Nowhere(error) if error.kind() == io::ErrorKind::NotFound => Err(self.missing(asked)),
+            _ => Ok(()),
         }
     }
 
@@ -198,7 +169,8 @@ impl Place {
         }
     }
 
-    fn missing(&self, asked: &str) -> Error {
+    /// Says that a name does not exist, with those near it.
+    pub(crate) fn missing(&self, asked: &str) -> Error {
         let names = self.nearest(asked);
         let hint = if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(", ")) };
         Error::Missing { path: asked.to_owned(), hint }
@@ -234,49 +206,25 @@ impl Place {
     }
 }
 
-/// Resolves the deepest parent that exists and keeps the rest.
-fn deepest(path: &Path) -> io::Result<PathBuf> {
-    let mut rest = Vec::new();
-    let mut at = path;
-    loop {
-        match fs::canonicalize(at) {
-            Ok(real) => return Ok(rest.iter().rev().fold(real, |path, name| path.join(name))),
-            // A file on the way may be about to go.
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
-            Err(error) => return Err(error),
-        }
-        match (at.file_name(), at.parent()) {
-            (Some(name), Some(parent)) => {
-                rest.push(name);
-                at = parent;
-            }
-            // A path that goes up from a folder which does not exist has no meaning.
-            _ => return Err(io::ErrorKind::NotFound.into()),
+/// Refuses what cannot be opened, whatever is there.
+fn reachable(asked: &str, resolved: Resolved) -> Result<Resolved> {
+    match resolved.leads {
+        Leads::ToSomething | Leads::ToNothing => Ok(resolved),
+        Leads::Nowhere(error) => Err(Error::io("open", asked)(error)),
+        Leads::InALoop => Err(Error::Loop { path: asked.to_owned() }),
+        Leads::ToOneOf(names) => {
+            let candidates = names.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy())));
+            let candidates = candidates.collect::<Vec<_>>().join(", ");
+            Err(Error::AmbiguousName { path: asked.to_owned(), candidates })
         }
     }
 }
 
-fn siblings(folder: &Path) -> Vec<OsString> {
-    let mut names: Vec<_> =
-        fs::read_dir(folder).into_iter().flatten().take(SIBLINGS).flatten().map(|entry| entry.file_name()).collect();
-    names.sort();
-    names
-}
-
-fn look_alikes(folder: &Path, name: &str) -> Vec<OsString> {
-    siblings(folder).into_iter().filter(|sibling| is_alike(name, &sibling.to_string_lossy())).collect()
-}
-
-/// The one name in a folder that looks like a part of a path that does not exist there; several are an error.
-fn look_alike(folder: &Path, component: Component<'_>, asked: &str) -> Result<Option<OsString>> {
-    let Component::Normal(name) = component else { return Ok(None) };
-    let mut alike = look_alikes(folder, &name.to_string_lossy());
-    if alike.len() > 1 {
-        let candidates = alike.iter().map(|name| format!("\"{}\"", escape(&name.to_string_lossy())));
-        let candidates = candidates.collect::<Vec<_>>().join(", ");
-        return Err(Error::AmbiguousName { path: asked.to_owned(), candidates });
+fn refuse_folder(asked: &str, path: &Path) -> Result<()> {
+    match asked.ends_with('/') && !path.is_dir() {
+        true => Err(Error::Value(format!("{asked} ends with a slash, so it names a folder; name a file in it"))),
+        false => Ok(()),
     }
-    Ok(alike.pop())
 }
 
 /// Shows a name so that look-alikes can be told apart.
@@ -303,16 +251,6 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn home_is_expanded_only_as_a_whole_component() {
-        let place =
-            Place { cwd: "/w".into(), home: Some("/home/me".into()), spill: None, in_place: InPlace::default() };
-        assert_eq!(place.join("~"), Path::new("/home/me"));
-        assert_eq!(place.join("~/a"), Path::new("/home/me/a"));
-        assert_eq!(place.join("~a"), Path::new("/w/~a"));
-        assert_eq!(place.join("/etc"), Path::new("/etc"));
-    }
 
     #[test]
     fn distances() {

@@ -24,6 +24,11 @@ impl Remains {
         (Self { held: Arc::downgrade(&held), supervisor, left: left.clone() }, held)
     }
 
+    /// True while whoever watches it has not seen it gone.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.strong_count() > 0
+    }
+
     /// Who still runs now, in words; `None` where nobody does.
     pub(crate) fn named(&self) -> Option<String> {
         // The number of a supervisor that is held is nobody else's.

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use stele_core::{Ahead, Content, FileChange, FileVersion, limits};
 
-use crate::change::{KIND, described, first_made, metadata_of};
-use crate::claim::{Claim, Was};
+use crate::change::first_made;
+use crate::claim::Claim;
 use crate::error::Result;
 use crate::overwrite::InPlace;
+use crate::stands::{KIND, Was, described, metadata_of};
 use crate::{file, names};
 
 /// The mode that a new file is taken to get before it has one.

@@ -51,13 +51,19 @@ fn typed(value: &mut Value, shape: &Shape) {
                 *value = Value::from(whole as u64);
             }
         }
-        Value::Object(_) | Value::String(_) if shape.kind == "array" && item(shape).kind == kind(value) => {
+        Value::Object(_) | Value::String(_)
+            if shape.kind == "array" && item(shape).is_some_and(|item| item.kind == kind(value)) =>
+        {
             *value = Value::Array(vec![value.take()]);
         }
         _ => {}
     }
     match value {
-        Value::Array(list) if shape.kind == "array" => list.iter_mut().for_each(|value| typed(value, item(shape))),
+        Value::Array(list) if shape.kind == "array" => {
+            if let Some(item) = item(shape) {
+                list.iter_mut().for_each(|value| typed(value, item));
+            }
+        }
         Value::Object(fields) => {
             for (name, shape) in &shape.properties.0 {
                 if let Some(value) = fields.get_mut(name) {
@@ -69,8 +75,8 @@ fn typed(value: &mut Value, shape: &Shape) {
     }
 }
 
-fn item(shape: &Shape) -> &Shape {
-    shape.items.as_deref().unwrap_or(shape)
+fn item(shape: &Shape) -> Option<&Shape> {
+    shape.items.as_deref()
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -87,7 +93,10 @@ fn written_as(text: &str, shape: &Shape) -> Option<Value> {
             Value::Object(_) => shape.kind == "object",
             _ => false,
         }),
-        "array" => value().filter(|value| value.is_array() || (value.is_object() && item(shape).kind == "object")),
+        "array" => value().filter(|value| {
+            let takes_one = || item(shape).is_some_and(|item| item.kind == "object");
+            value.is_array() || value.is_object() && takes_one()
+        }),
         _ => None,
     }
 }

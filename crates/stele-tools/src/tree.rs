@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use stele_core::ToolError;
 use stele_edit::{Entry, FileChange, Folder, Options, Spot};
 
-use crate::change::{Becomes, Change, LINK, Wanted, is_missing};
-use crate::claim::Was;
+use crate::change::{Becomes, Change, Wanted};
 use crate::error::{Error, Result};
 use crate::file;
 use crate::overwrite::InPlace;
 use crate::path::{Place, escape};
+use crate::stands::{LINK, Was};
 
 /// The mode of a symbolic link (`symlink(7)`).
 const LINK_MODE: u32 = LINK | 0o777;
@@ -131,10 +131,10 @@ impl Planned {
                 let becomes = Becomes::Content(Wanted { bytes: after, mode, linked: None });
                 changes.push(Change { shown, path: path.clone(), was, becomes });
             } else {
-                changes.push(Change { shown, path, was, becomes: Becomes::Gone(None) });
+                changes.push(Change { shown, path, was, becomes: Becomes::Gone { made: None } });
             }
             if let Some((shown, path)) = from {
-                changes.push(Change { shown, path, was: before, becomes: Becomes::Gone(None) });
+                changes.push(Change { shown, path, was: before, becomes: Becomes::Gone { made: None } });
             }
         }
         in_order(&mut changes)?;
@@ -179,7 +179,7 @@ impl Planned {
 fn in_order(changes: &mut Vec<Change<'_>>) -> Result<()> {
     let made = |change: &Change<'_>| matches!(change.becomes, Becomes::Content(_)).then(|| change.path.clone());
     let made: BTreeSet<PathBuf> = changes.iter().filter_map(made).collect();
-    let goes = |change: &Change<'_>| matches!(change.becomes, Becomes::Gone(_));
+    let goes = |change: &Change<'_>| matches!(change.becomes, Becomes::Gone { .. });
     for change in changes.iter().filter(|change| goes(change) && made.contains(&change.path)) {
         if fs::metadata(&change.path).is_ok_and(|metadata| metadata.nlink() > 1) {
             let text =
@@ -248,10 +248,9 @@ impl Tree<'_> {
     fn content(&self, path: &str) -> Result<Option<Vec<u8>>> {
         let target = self.place.target(path)?;
         within(self.place, self.reach, path, &target)?;
-        match file::read(&target, path) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if is_missing(&error) || is_beneath_a_file(&error) => Ok(None),
-            Err(error) => Err(error),
+        match file::read_if_there(file::LARGEST, &target, path) {
+            Err(error) if is_beneath_a_file(&error) => Ok(None),
+            content => content,
         }
     }
 

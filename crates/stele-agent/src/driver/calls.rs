@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use stele_core::{
-    Action, By, Call, CallDecision, CallId, CallSession, Event, Invocation, Mode, Subject, Text, TodoSet, Tool,
-    ToolError, ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
+    Action, By, Call, CallId, CallSession, Event, Invocation, Mode, Subject, Text, TodoSet, Tool, ToolError,
+    ToolErrorClass, ToolGated, ToolOutput, ToolResult, ToolStarted, Verdict, Watch,
 };
 use tokio::sync::oneshot;
 
@@ -36,7 +36,7 @@ impl Driver {
             return self.append(refused);
         }
         let call = described(id, &**tool, arguments, subjects);
-        let mut decision = self.judge(&call);
+        let mut decision = self.agent.permit(&call, self.state.mode(), self.grants(), &self.workspace);
         let mut settled_by = None;
         if decision.verdict < at_least {
             // Where nobody can be asked, a call that goes in circles is not run.
@@ -62,20 +62,16 @@ impl Driver {
         })
     }
 
-    fn judge(&self, call: &Call) -> CallDecision {
-        self.judge_in(self.state.mode(), call)
-    }
-
-    fn judge_in(&self, mode: Mode, call: &Call) -> CallDecision {
-        let grants = if self.is_foreign() { &[] } else { self.state.grants() };
-        self.agent.permit(call, mode, grants, &self.workspace)
+    /// What a person granted in this session.
+    fn grants(&self) -> &[String] {
+        if self.is_foreign() { &[] } else { self.state.grants() }
     }
 
     /// The lowest mode above the session's own in which a call would run without a question.
     fn settled_by(&self, call: &Call) -> Option<Mode> {
         let above = |mode: &Mode| *mode > self.state.mode() && *mode <= self.agent.options.highest_mode;
         let mut modes = [Mode::Edit, Mode::Full].into_iter().filter(above);
-        modes.find(|mode| self.judge_in(*mode, call).verdict == Verdict::Allow)
+        modes.find(|mode| self.agent.verdict(call, *mode, self.grants(), &self.workspace) == Verdict::Allow)
     }
 
     /// Judges a call again, where one before it in the step went to another folder than the one they were judged for:
@@ -88,7 +84,8 @@ impl Driver {
         if !subjects.iter().any(is_relative) {
             return None;
         }
-        let decision = self.judge(&described(id, tool, arguments, subjects));
+        let call = described(id, tool, arguments, subjects);
+        let decision = self.agent.permit(&call, self.state.mode(), self.grants(), &self.workspace);
         if decision.verdict == Verdict::Allow {
             return None;
         }

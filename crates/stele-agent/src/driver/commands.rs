@@ -15,10 +15,7 @@ impl Driver {
     /// The event cannot be written.
     pub fn command(&mut self, command: Command) -> Result<()> {
         match command {
-            Command::Prompt { text, source, limits } => {
-                self.finish_by_itself()?;
-                self.queue(text, source, Target::NextTurn, limits)
-            }
+            Command::Prompt { text, source, limits } => self.queue(text, source, Target::NextTurn, limits),
             Command::Steer { text } => self.queue(text, Source::Person, Target::NextStep, Default::default()),
             Command::Cancel { by } if self.state.turn().is_some() => self.append(TurnCancel { by }),
             Command::Cancel { .. } => Ok(()),
@@ -34,10 +31,6 @@ impl Driver {
             }
             Command::SetModel { route, model, by } => self.choose_model(&route, &model, by),
             Command::KeepEpoch { by } => self.keep_epoch(by),
-            // Between turns only: what a turn does is taken back once it is over.
-            Command::Undo { .. } | Command::Redo { .. } if self.state.turn().is_some() => Ok(()),
-            Command::Undo { by, changed_since } => self.undo(by, changed_since).map(drop),
-            Command::Redo { by, changed_since } => self.redo(by, changed_since).map(drop),
         }
     }
 

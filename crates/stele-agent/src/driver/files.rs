@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stele_core::{Ahead, CallId, FileChange, FileChanged, NotLogged};
-use stele_tools::change;
+use stele_tools::stands;
 use tokio::sync::oneshot;
 
 use super::Driver;
@@ -58,7 +58,7 @@ impl Driver {
     /// it was to become stays in the log as it was to become: an undo finds that somebody changed it.
     fn find_reached(&mut self, call: CallId) -> Result<()> {
         for file in self.state.history().ahead(call).to_vec() {
-            let Ok(now) = change::described_at(Path::new(&file.path)) else { continue };
+            let Ok(now) = stands::described_at(Path::new(&file.path)) else { continue };
             let same_content = now.map(|now| now.hash) == file.after.map(|after| after.hash);
             if now != file.after && (now == file.before || same_content) {
                 self.file_changed(call, FileChange { after: now, ..file }, false)?;

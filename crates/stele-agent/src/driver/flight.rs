@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use stele_core::{Action, CallId, Event, Failure, FileChange, JobNotice, ToolOutput};
+use stele_core::{Action, CallId, Event, Failure, FileChange, JobNotice, Millis, ToolOutput};
 use stele_provider::{Answer, Delta};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -93,8 +93,8 @@ impl Driver {
     }
 
     /// Waits for a time; with an event to append then.
-    pub(super) fn wait(&mut self, key: String, until: i64, then: Option<Event>) {
-        let left = Duration::from_millis(u64::try_from(until - self.agent.now().0).unwrap_or(0));
+    pub(super) fn wait(&mut self, key: String, until: Millis, then: Option<Event>) {
+        let left = Duration::from_millis(until.since(self.agent.now()));
         let updates = self.updates.0.clone();
         let due = key.clone();
         let task = tokio::spawn(async move {

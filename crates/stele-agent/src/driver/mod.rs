@@ -10,9 +10,10 @@ mod requests;
 mod run;
 mod whereabouts;
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use stele_core::{SessionId, State};
 use stele_guard::Workspace;
@@ -56,14 +57,16 @@ pub struct Driver {
     pub(crate) compared: Option<u32>,
     /// What differs from what would be composed now, since the session was opened.
     pub(crate) drift: Option<Drift>,
-    /// What was said of the ledger last.
-    pub(crate) warned: Mutex<Option<stele_provider::LedgerError>>,
+    /// What was said of things beside the session, each once.
+    said: RefCell<BTreeSet<String>>,
+    /// Fields that were refused, while nobody knows yet whether the request is taken without them.
+    pub(crate) refused: Vec<stele_provider::Lesson>,
     in_flight: BTreeMap<String, InFlight>,
     updates: (mpsc::UnboundedSender<Update>, mpsc::UnboundedReceiver<Update>),
     pub(crate) notices: broadcast::Sender<Notice>,
     partial: Partial,
-    /// What was cut off when the session was left, and finished when it was opened.
-    pub(crate) finished: Option<Finished>,
+    /// What became of undos and redos that had been cut off, until it is told.
+    pub(crate) finished: Vec<Finished>,
     /// Dropped with the driver: jobs end when nobody holds their session any more.
     open: watch::Sender<()>,
 }
@@ -98,12 +101,13 @@ impl Driver {
             earlier: None,
             compared: None,
             drift: None,
-            warned: Mutex::default(),
+            said: RefCell::default(),
+            refused: Vec::new(),
             in_flight: BTreeMap::new(),
             updates: mpsc::unbounded_channel(),
             notices: crate::open::notices(),
             partial: Partial::default(),
-            finished: None,
+            finished: Vec::new(),
             open: watch::Sender::default(),
         };
         driver.follow_cwd()?;
@@ -140,6 +144,11 @@ impl Driver {
     /// left to the system, which takes it back at once.
     pub fn leave(mut self) {
         std::mem::forget((std::mem::take(&mut self.state), self.encoded.take()));
+    }
+
+    /// True when this was not said yet; from now on it was.
+    pub(crate) fn is_news(&self, said: String) -> bool {
+        self.said.borrow_mut().insert(said)
     }
 
     /// True once something of this session is in the store.

@@ -39,7 +39,7 @@ impl Driver {
         if let Some(at) = not_before
             && at > self.agent.now()
         {
-            self.wait(key, at.0, None);
+            self.wait(key, at, None);
             return Ok(false);
         }
         if !may_send_again(&self.state) {

@@ -29,6 +29,7 @@ impl Driver {
     /// The log could not be written, or the next request could not be composed. Nothing was sent or
     /// run that is not logged.
     pub async fn run(&mut self, commands: &mut mpsc::UnboundedReceiver<Command>, until: Until) -> Result<()> {
+        self.finish_before_a_turn().await?;
         let mut open = true;
         loop {
             while let Ok(command) = commands.try_recv() {
@@ -111,7 +112,7 @@ impl Driver {
                 Action::Ask { .. } => {
                     self.in_flight.insert(key, InFlight::Question);
                 }
-                Action::Wait { until, then } => self.wait(key, until.0, Some(then)),
+                Action::Wait { until, then } => self.wait(key, until, Some(then)),
                 _ => {}
             }
         }

@@ -70,6 +70,6 @@ impl Driver {
 pub(super) fn is_relative(subject: &Subject) -> bool {
     match subject {
         Subject::Command(_) => true,
-        Subject::Read(path) | Subject::Write(path) => !path.starts_with(['/', '~']),
+        Subject::Read(path) | Subject::Write(path) => stele_path::is_relative(path),
     }
 }

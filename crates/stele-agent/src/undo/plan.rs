@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use stele_core::{Content, FileChange, FileLeft, FileVersion, Hash, LeftWhy, ToolError, limits};
 use stele_store::Store;
 use stele_tools::change::{self, Becomes, Change, Moved, Wanted};
-use stele_tools::claim::{Claim, Was};
+use stele_tools::claim::Claim;
+use stele_tools::stands::{self, Was};
 use stele_tools::{InPlace, names};
 
 use super::Restored;
@@ -182,7 +183,7 @@ impl Plan {
             .filter(|step| step.to.is_some() || !sources.contains(&step.path))
             .map(|step| {
                 let becomes = match &step.to {
-                    None => Becomes::Gone(step.made.clone()),
+                    None => Becomes::Gone { made: step.made.clone() },
                     Some((version, Source::Kept(bytes))) => {
                         Becomes::Content(Wanted { bytes, mode: Some(version.mode), linked: step.linked.as_deref() })
                     }
@@ -301,9 +302,9 @@ impl Plan {
 /// What stands under a name, with its bytes as far as the log keeps them.
 fn standing(path: &Path) -> std::result::Result<(Option<FileVersion>, Option<Vec<u8>>), ToolError> {
     if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.len() > limits::UNDO_FILE_BYTES.default) {
-        return Ok((change::described_at(path)?, None));
+        return Ok((stands::described_at(path)?, None));
     }
-    let read = change::version(path)?;
+    let read = stands::version(path)?;
     let now = read.as_ref().map(|read| FileVersion {
         hash: Hash::of(&read.bytes),
         len: read.bytes.len() as u64,
@@ -329,12 +330,6 @@ fn bytes_before(change: &FileChange, store: &Store) -> Result<Option<Vec<u8>>> {
         Some(hash) => store.blob_bytes(&hash)?,
         None => None,
     })
-}
-
-/// A change that the log has already, to be logged once more.
-pub(super) fn kept_again(change: &FileChange, store: &Store) -> FileChange {
-    let bytes = bytes_before(change, store).ok().flatten();
-    FileChange { kept: bytes.map(Content::new), ..change.clone() }
 }
 
 fn same_content(one: Option<FileVersion>, other: Option<FileVersion>) -> bool {

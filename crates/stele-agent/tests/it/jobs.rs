@@ -200,10 +200,10 @@ async fn what_became_of_folder_and_jobs_is_known_after_an_undo_and_stands_in_its
     ask(&mut driver, "second").await;
     let whole = driver.state().messages(0);
     let by = || By::person("test");
-    assert_eq!(driver.undo(by(), ChangedSince::Leave).unwrap().title, "second");
-    assert_eq!(driver.redo(by(), ChangedSince::Leave).unwrap().title, "second");
+    assert_eq!(driver.undo(by(), ChangedSince::Leave).await.unwrap().title, "second");
+    assert_eq!(driver.redo(by(), ChangedSince::Leave).await.unwrap().title, "second");
     assert_eq!(driver.state().messages(0), whole);
-    driver.undo(by(), ChangedSince::Leave).unwrap();
+    driver.undo(by(), ChangedSince::Leave).await.unwrap();
     drop(driver);
 
     let mut driver = stage.open(&session, OpenPolicy::Close);
@@ -212,8 +212,8 @@ async fn what_became_of_folder_and_jobs_is_known_after_an_undo_and_stands_in_its
     assert_eq!((last.matches("folder-notice>").count(), last.matches("job-notice>").count()), (2, 2), "{last}");
     assert!(last.contains("j1 (Serve)") && !last.contains("second") && !last.contains("Moved."), "{last}");
     // Without the turn that began the job nobody has to know of it; where the session is still holds.
-    driver.undo(by(), ChangedSince::Leave).unwrap();
-    driver.undo(by(), ChangedSince::Leave).unwrap();
+    driver.undo(by(), ChangedSince::Leave).await.unwrap();
+    driver.undo(by(), ChangedSince::Leave).await.unwrap();
     let left = format!("{:?}", driver.state().messages(0));
     assert!(left.contains("folder-notice") && !left.contains("job-notice"), "{left}");
     assert_eq!(driver.state().first_prompt(), None);

@@ -1,10 +1,13 @@
 //! What endpoints refuse and report: learnt from traffic, kept from session to session.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use stele_agent::{Notice, OpenPolicy, verify};
 use stele_core::{CacheTtl, EndReason, Event, OptionalField, Parameters, Price, SessionId, Wire};
 use stele_provider::{Capability, Endpoint, Finding, How, Ledger, LedgerFile, Lesson, Status};
 use stele_testkit::{Behaviour, Fault, FaultKind, Say, Script, Wording};
+use tokio::sync::broadcast;
 
 use crate::stage::{Stage, ask, bash, config, events, kinds, prompt_items};
 
@@ -127,6 +130,21 @@ async fn a_server_that_refuses_one_field_after_the_other_is_served() {
 }
 
 #[tokio::test]
+async fn what_is_refused_without_the_field_as_well_teaches_nothing_of_the_field() {
+    let body = json!({"error": {"message": "messages.0.content.0.cache_control: Extra inputs are not permitted"}});
+    let refused = FaultKind::Status { status: 400, headers: Vec::new(), body: Some(body.to_string()) };
+    let stage = Stage::new(Wire::AnthropicMessages, Behaviour::from(script()).fault(Fault::at(0, 1..=2, refused)));
+    let mut driver = stage.create();
+    let EndReason::Failed { code, .. } = ask(&mut driver, "go").await else { panic!("it was refused") };
+    assert_eq!((code.as_str(), statuses(&stage)), ("provider.invalid_request", vec![400, 400]));
+    assert_eq!(known(&stage), Ledger::default());
+    // The next session marks its prompt again.
+    let mut other = stage.create();
+    assert_eq!(ask(&mut other, "go").await, EndReason::Completed);
+    assert!(carries(&stage.requests()[2].json(), "cache_control"));
+}
+
+#[tokio::test]
 async fn what_else_is_refused_is_an_ordinary_failure() {
     let refusals = [
         json!({"error": {"message": "Unknown parameter: 'frobnicate'.", "param": "frobnicate", "code": "unknown_parameter"}}),
@@ -212,13 +230,40 @@ async fn a_damaged_ledger_is_set_aside_and_the_session_goes_on() {
     let mut driver = stage.create();
     let mut notices = driver.subscribe();
     assert_eq!(ask(&mut driver, "go").await, EndReason::Completed);
+    let warnings = warnings(&mut notices);
+    let [(code, text)] = &warnings[..] else { panic!("{warnings:?}") };
+    assert!(*code == "ledger.damaged" && text.contains("ledger.damaged-1"), "{text}");
+    assert_eq!(standing(&stage, Capability::CacheRead), Status::Verified);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_ledger_is_said_once_whatever_else_is_wrong_between() {
+    let stage = Stage::new(Wire::AnthropicMessages, script());
+    let damage = || std::fs::write(stage.ledger(), b"{\"base_url\": \xff\n").unwrap();
+    damage();
+    let mut driver = stage.create();
+    let mut notices = driver.subscribe();
+    ask(&mut driver, "go").await;
+    // What another model would cost is worked out with the ledger.
+    let look = || driver.model_cost("other", "model-b").unwrap();
+    std::fs::remove_file(stage.ledger()).unwrap();
+    std::fs::create_dir(stage.ledger()).unwrap();
+    look();
+    std::fs::remove_dir(stage.ledger()).unwrap();
+    damage();
+    look();
+    assert!(stage.home.path().join("ledger.damaged-2").exists(), "it was damaged once more");
+    let codes: Vec<&str> = warnings(&mut notices).into_iter().map(|(code, _)| code).collect();
+    assert_eq!(codes, ["ledger.damaged", "ledger.unusable"]);
+}
+
+/// What was said of things beside the session.
+fn warnings(notices: &mut broadcast::Receiver<Notice>) -> Vec<(&'static str, Arc<str>)> {
     let mut warnings = Vec::new();
     while let Ok(notice) = notices.try_recv() {
         if let Notice::Warning { code, text } = notice {
             warnings.push((code, text));
         }
     }
-    let [(code, text)] = &warnings[..] else { panic!("{warnings:?}") };
-    assert!(*code == "ledger.damaged" && text.contains("ledger.damaged-1"), "{text}");
-    assert_eq!(standing(&stage, Capability::CacheRead), Status::Verified);
+    warnings
 }

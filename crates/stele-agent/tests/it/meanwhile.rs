@@ -75,7 +75,7 @@ async fn undone(calls: Vec<Say>) -> (String, String) {
     let mut driver = stele_agent::Driver::create(&agent, &stage.start()).unwrap();
     ask(&mut driver, "go").await;
     let after = stage.read("f");
-    let restored = driver.undo(By::person("test"), ChangedSince::Leave).unwrap();
+    let restored = driver.undo(By::person("test"), ChangedSince::Leave).await.unwrap();
     assert_eq!(restored.left, []);
     (after, stage.read("f"))
 }

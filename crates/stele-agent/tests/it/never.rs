@@ -211,7 +211,7 @@ async fn never_06_equal_texts_are_different_occurrences() {
         })
         .collect();
     assert_eq!(shown, [true, true]);
-    driver.undo(By::person("test"), ChangedSince::Leave).unwrap();
+    driver.undo(By::person("test"), ChangedSince::Leave).await.unwrap();
     ask(&mut driver, "again").await;
     let body = String::from_utf8(stage.requests().pop().unwrap().body.to_vec()).unwrap();
     assert!(body.contains("100→the same line") && !body.contains("has not changed since"), "{body}");

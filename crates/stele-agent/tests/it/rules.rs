@@ -199,12 +199,12 @@ async fn ctx_05_every_cut_opens_an_epoch_with_the_next_number_and_its_reason() {
         let other = Command::SetModel { route: "other".into(), model: "model-b".into(), by: by() };
         driver.command(other).unwrap();
         ask(&mut driver, "with the other one").await;
-        driver.undo(by(), ChangedSince::Leave).unwrap();
+        driver.undo(by(), ChangedSince::Leave).await.unwrap();
         ask(&mut driver, "in another way").await;
         // What cuts nothing opens nothing.
         ask(&mut driver, "go on").await;
-        driver.undo(by(), ChangedSince::Leave).unwrap();
-        driver.redo(by(), ChangedSince::Leave).unwrap();
+        driver.undo(by(), ChangedSince::Leave).await.unwrap();
+        driver.redo(by(), ChangedSince::Leave).await.unwrap();
         ask(&mut driver, "after all").await;
 
         let opened = epochs(&stage, &session);

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stele_agent::{ChangedSince, Command, Driver, Error, OpenPolicy};
+use stele_agent::{ChangedSince, Driver, Error, OpenPolicy};
 use stele_core::{By, EndReason, Event, LeftWhy, Wire};
 use stele_testkit::{Say, Script};
 
@@ -131,7 +131,7 @@ async fn ten_turns_go_back_and_forth_byte_for_byte() {
     for n in (1..=10).rev() {
         let mine = format!("mine-{n}");
         stage.write(&mine, "mine");
-        let restored = driver.undo(me(), ChangedSince::Leave).unwrap();
+        let restored = driver.undo(me(), ChangedSince::Leave).await.unwrap();
         assert_eq!((restored.turn, restored.title.as_str()), (n, format!("turn {n}").as_str()));
         assert_eq!(restored.left, []);
         let commands = [3, 5, 8, 10].contains(&n);
@@ -141,28 +141,28 @@ async fn ten_turns_go_back_and_forth_byte_for_byte() {
         same_tree(&tree(&stage.folder), &trees[usize::try_from(n).unwrap() - 1], &format!("before turn {n}"));
         assert_eq!(driver.state().messages(0), messages[usize::try_from(n).unwrap() - 1]);
     }
-    assert!(matches!(driver.undo(me(), ChangedSince::Leave), Err(Error::NothingTo("undo"))));
+    assert!(matches!(driver.undo(me(), ChangedSince::Leave).await, Err(Error::NothingTo("undo"))));
     assert_eq!(driver.state().cwd(), None, "the folder is the session's own again");
 
     // What was taken back is in the log, for another process as well.
     drop(driver);
     let mut driver = stage.open(&session, OpenPolicy::Close);
     for n in 1..=10 {
-        let restored = driver.redo(me(), ChangedSince::Leave).unwrap();
+        let restored = driver.redo(me(), ChangedSince::Leave).await.unwrap();
         assert_eq!((restored.turn, restored.left), (n, vec![]));
         same_tree(&tree(&stage.folder), &trees[usize::try_from(n).unwrap()], &format!("after turn {n}"));
         assert_eq!(driver.state().messages(0), messages[usize::try_from(n).unwrap()]);
     }
-    assert!(matches!(driver.redo(me(), ChangedSince::Leave), Err(Error::NothingTo("redo"))));
+    assert!(matches!(driver.redo(me(), ChangedSince::Leave).await, Err(Error::NothingTo("redo"))));
 
     // Three turns back, and on from there: the next request is what it would have been after seven turns.
     for _ in 0..3 {
-        driver.undo(me(), ChangedSince::Leave).unwrap();
+        driver.undo(me(), ChangedSince::Leave).await.unwrap();
     }
     let mut notices = driver.subscribe();
     let sent = stage.requests().len();
     ask(&mut driver, "something else").await;
-    assert!(matches!(driver.redo(me(), ChangedSince::Leave), Err(Error::NothingTo("redo"))));
+    assert!(matches!(driver.redo(me(), ChangedSince::Leave).await, Err(Error::NothingTo("redo"))));
     let opened: Vec<&str> = events(&mut notices)
         .iter()
         .filter_map(|event| match event {
@@ -200,10 +200,10 @@ async fn what_a_person_changed_since_is_left_unless_they_ask() {
         fs::remove_file(stage.path("new")).unwrap();
 
         let preview = stele_agent::preview_undo(driver.state(), &stage.store(), asked).unwrap().unwrap();
-        let second = driver.undo(me(), asked).unwrap();
+        let second = driver.undo(me(), asked).await.unwrap();
         assert_eq!(preview, second, "what is shown is what is done");
         assert_eq!(stage.read("b"), "one\n");
-        let first = driver.undo(me(), asked).unwrap();
+        let first = driver.undo(me(), asked).await.unwrap();
         let left: Vec<(&str, &LeftWhy)> = [&second, &first]
             .into_iter()
             .flat_map(|restored| &restored.left)
@@ -220,8 +220,8 @@ async fn what_a_person_changed_since_is_left_unless_they_ask() {
             assert_eq!(left, []);
             assert_eq!((stage.read("a"), stage.read("gone")), ("zero\n".into(), "zero\n".into()));
         }
-        driver.redo(me(), ChangedSince::Leave).unwrap();
-        driver.redo(me(), ChangedSince::Leave).unwrap();
+        driver.redo(me(), ChangedSince::Leave).await.unwrap();
+        driver.redo(me(), ChangedSince::Leave).await.unwrap();
         // What stood there before is there again: the person's own version where that was replaced.
         assert_eq!((stage.read("a"), stage.read("b")), ("mine\n".into(), "two\n".into()));
         assert_eq!(stage.read("gone"), "mine\n");
@@ -240,15 +240,15 @@ async fn what_is_in_the_way_is_named_and_nothing_is_written_through_a_link() {
     ask(&mut driver, "go").await;
     fs::rename(stage.path("sub"), stage.path("elsewhere")).unwrap();
     std::os::unix::fs::symlink("elsewhere", stage.path("sub")).unwrap();
-    let restored = driver.undo(me(), ChangedSince::Overwrite).unwrap();
+    let restored = driver.undo(me(), ChangedSince::Overwrite).await.unwrap();
     assert_eq!((restored.files.len(), restored.left.len()), (0, 2));
     assert!(restored.left.iter().all(|left| matches!(left.why, LeftWhy::Blocked { .. })), "{restored:?}");
     assert_eq!((stage.read("elsewhere/f"), stage.read("elsewhere/g")), ("x".into(), "2\n".into()));
     // With the folder back in its place nothing can be redone that was not undone.
-    driver.redo(me(), ChangedSince::Leave).unwrap();
+    driver.redo(me(), ChangedSince::Leave).await.unwrap();
     fs::remove_file(stage.path("sub")).unwrap();
     fs::rename(stage.path("elsewhere"), stage.path("sub")).unwrap();
-    driver.undo(me(), ChangedSince::Leave).unwrap();
+    driver.undo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!(stage.read("sub/g"), "1\n");
     assert!(!stage.path("sub/f").exists());
     is_clean(&stage, driver);
@@ -264,13 +264,13 @@ async fn only_what_is_over_is_taken_back_also_when_its_files_are_back_already() 
     let mut driver = stage.create();
     driver.command(crate::stage::prompt("go")).unwrap();
     // The turn is not open before it runs, and there is nothing yet.
-    assert!(matches!(driver.undo(me(), ChangedSince::Leave), Err(Error::NothingTo("undo"))));
+    assert!(matches!(driver.undo(me(), ChangedSince::Leave).await, Err(Error::NothingTo("undo"))));
     ask(&mut driver, "go on").await;
     assert_eq!(driver.state().todo().len(), 1);
     // Somebody else took its files back: the turn can still be taken back.
     fs::remove_file(stage.path("f")).unwrap();
-    driver.command(Command::Undo { by: me(), changed_since: ChangedSince::Leave }).unwrap();
-    driver.command(Command::Undo { by: me(), changed_since: ChangedSince::Leave }).unwrap();
+    driver.undo(me(), ChangedSince::Leave).await.unwrap();
+    driver.undo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!(driver.state().todo().len(), 0, "the list of things to do goes back as well");
     assert_eq!(driver.state().surface_len(), 0);
     is_clean(&stage, driver);
@@ -317,21 +317,21 @@ async fn nothing_that_was_there_is_deleted_and_nothing_that_is_not_kept() {
     };
 
     // The log keeps 16 MiB of one file, and not a byte more.
-    let third = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let third = driver.undo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!(last(third.files.iter().map(|file| file.path.as_str()).collect()), ["kept"]);
     assert_eq!(last(third.left.iter().map(|left| left.path.as_str()).collect()), ["huge"]);
     assert_eq!(third.left[0].why, LeftWhy::WouldBeLost);
-    assert_eq!(driver.redo(me(), ChangedSince::Leave).unwrap().left, []);
+    assert_eq!(driver.redo(me(), ChangedSince::Leave).await.unwrap().left, []);
     assert_eq!(fs::metadata(stage.path("kept")).unwrap().len(), 16 << 20);
-    driver.undo(me(), ChangedSince::Overwrite).unwrap();
+    driver.undo(me(), ChangedSince::Overwrite).await.unwrap();
     assert!(!stage.path("huge").exists() && !stage.path("kept").exists());
 
-    let second = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let second = driver.undo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!(last(second.files.iter().map(|file| file.path.as_str()).collect()), [".gitignore"]);
     assert_eq!(stage.read(".secret"), "SECRET=2\nMORE=1\n");
     assert!(second.not_covered.iter().any(|said| said.contains("/.secret,")), "{second:?}");
 
-    let first = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let first = driver.undo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!(last(first.files.iter().map(|file| file.path.as_str()).collect()), ["large.db", "moved.db", "new"]);
     assert_eq!((stage.read("env.bak"), stage.read("in.bin")), ("SECRET=1\n".into(), "mine".into()));
     assert_eq!(stage.read("large.db").len(), 2 << 20);
@@ -362,22 +362,22 @@ async fn files_folders_and_links_that_took_each_others_place_go_back_and_forth()
     let end = tree(&stage.folder);
     ask(&mut driver, "second").await;
 
-    let second = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let second = driver.undo(me(), ChangedSince::Leave).await.unwrap();
     let left: Vec<&str> = second.left.iter().map(|left| left.path.rsplit('/').next().unwrap()).collect();
     assert_eq!(left, ["plain"], "what stands in its place is no file: {second:?}");
     fs::remove_file(stage.path("plain")).unwrap();
     stage.write("plain", "plain");
 
     for _ in 0..2 {
-        let undone = driver.undo(me(), ChangedSince::Leave).unwrap();
+        let undone = driver.undo(me(), ChangedSince::Leave).await.unwrap();
         assert_eq!(undone.left, []);
         same_tree(&tree(&stage.folder), &start, "undone");
-        assert_eq!(driver.redo(me(), ChangedSince::Leave).unwrap().left, []);
+        assert_eq!(driver.redo(me(), ChangedSince::Leave).await.unwrap().left, []);
         same_tree(&tree(&stage.folder), &end, "done again");
     }
     // A file of one's own in such a folder keeps the folder, and what stood there before is named.
     stage.write("file/in/mine", "mine");
-    let undone = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let undone = driver.undo(me(), ChangedSince::Leave).await.unwrap();
     let left: Vec<&str> = undone.left.iter().map(|left| left.path.rsplit('/').next().unwrap()).collect();
     assert_eq!((left, stage.read("file/in/mine")), (vec!["file"], "mine".into()));
     is_clean(&stage, driver);
@@ -399,21 +399,21 @@ async fn a_redo_names_what_it_cannot_do_again() {
     // An undo that was killed half-way, or one in another session, has restored these.
     stage.write("lost", "zero\n");
     fs::remove_file(stage.path("new")).unwrap();
-    let second = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let second = driver.undo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!((second.files.len(), second.left.len()), (1, 0), "{second:?}");
     stage.write("kept", "zero\n");
     stage.write("gone", "zero\n");
-    let first = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let first = driver.undo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!((first.files.len(), first.left.len()), (0, 0), "{first:?}");
 
     // Another process does it again: the log has one of the files, from the undo of the turn after.
     let session = driver.session().clone();
     drop(driver);
     let mut driver = stage.open(&session, OpenPolicy::Close);
-    assert_eq!(driver.redo(me(), ChangedSince::Leave).unwrap().left, []);
+    assert_eq!(driver.redo(me(), ChangedSince::Leave).await.unwrap().left, []);
     assert_eq!(stage.read("kept"), "one\n");
     assert!(!stage.path("gone").exists());
-    let again = driver.redo(me(), ChangedSince::Leave).unwrap();
+    let again = driver.redo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!(stage.read("kept"), "two\n");
     let left: Vec<(&str, &LeftWhy)> =
         again.left.iter().map(|left| (left.path.rsplit('/').next().unwrap(), &left.why)).collect();
@@ -445,18 +445,18 @@ async fn what_is_too_large_to_be_read_moves_back() {
     // A person changed one of them: it stays, and so does what it was.
     fs::rename(stage.path("made/assets/again"), stage.path("aside")).unwrap();
     stage.write("made/assets/again", "mine");
-    let restored = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let restored = driver.undo(me(), ChangedSince::Leave).await.unwrap();
     let left: Vec<_> = restored.left.iter().map(|left| (left.path.as_str(), &left.why)).collect();
     let (again, was) = (stage.path("made/assets/again"), stage.path("large"));
     assert_eq!(left, [(was.to_str().unwrap(), &LeftWhy::NotKept), (again.to_str().unwrap(), &LeftWhy::ChangedSince)]);
     assert_eq!((inode("huge"), stage.read("small").as_str()), (huge, "small"));
     assert_eq!(stage.read("made/assets/again"), "mine");
-    driver.redo(me(), ChangedSince::Leave).unwrap();
+    driver.redo(me(), ChangedSince::Leave).await.unwrap();
     fs::rename(stage.path("aside"), stage.path("made/assets/again")).unwrap();
     same_tree(&tree(&stage.folder), &after, "after the redo");
 
     let gone = |names: &BTreeMap<String, (u32, Vec<u8>)>| names.get("/gone").cloned();
-    let restored = driver.undo(me(), ChangedSince::Leave).unwrap();
+    let restored = driver.undo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!(restored.left, []);
     let mut back = tree(&stage.folder);
     assert_eq!(gone(&back), None);
@@ -464,7 +464,7 @@ async fn what_is_too_large_to_be_read_moves_back() {
     back.extend(gone(&before).map(|file| ("/gone".to_owned(), file)));
     same_tree(&back, &before, "after the undo");
     assert_eq!((inode("large"), inode("huge")), (large, huge), "they are the same files");
-    let restored = driver.redo(me(), ChangedSince::Leave).unwrap();
+    let restored = driver.redo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!(restored.left, []);
     same_tree(&tree(&stage.folder), &after, "done again");
     assert_eq!((inode("made/assets/again"), inode("small")), (large, huge));
@@ -479,12 +479,12 @@ async fn what_the_undo_of_a_copy_replaces_is_kept_though_the_copy_sent_nothing()
     ask(&mut driver, "first").await;
     stage.write("a", "mine\n");
     let mut copy = Driver::fork(&stage.agent(), driver.session(), None).unwrap();
-    copy.undo(me(), ChangedSince::Overwrite).unwrap();
+    copy.undo(me(), ChangedSince::Overwrite).await.unwrap();
     assert_eq!(stage.read("a"), "zero\n");
     let session = copy.session().clone();
     drop(copy);
     let mut copy = stage.open(&session, OpenPolicy::Close);
-    copy.redo(me(), ChangedSince::Leave).unwrap();
+    copy.redo(me(), ChangedSince::Leave).await.unwrap();
     assert_eq!(stage.read("a"), "mine\n");
     is_clean(&stage, copy);
 }

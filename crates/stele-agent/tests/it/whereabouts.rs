@@ -54,7 +54,7 @@ async fn what_was_written_for_a_folder_that_is_gone_does_not_run_elsewhere() {
     assert_eq!(stage.read("kept"), "kept");
     assert!(!stage.path("new").exists());
     // What an undo takes from the conversation the model does not know any more: it is told again.
-    driver.undo(By::person("test"), ChangedSince::Leave).unwrap();
+    driver.undo(By::person("test"), ChangedSince::Leave).await.unwrap();
     assert_eq!(driver.state().cwd(), Some(stage.path("deep").as_path()));
     let verified = stele_agent::verify(&stage.store(), &session).unwrap();
     assert!(verified.is_clean(), "{verified:?}");

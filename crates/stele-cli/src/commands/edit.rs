@@ -14,7 +14,8 @@ use stele_edit::limits::MAX_INPUT;
 use stele_edit::{Diff, FileChange, Healed, Refusal, Version, git_diff};
 use stele_tools::InPlace;
 use stele_tools::change::{self, Becomes, Change, Wanted};
-use stele_tools::claim::{self, Claim, Was};
+use stele_tools::claim::{self, Claim};
+use stele_tools::stands::{self, Was};
 use stele_tools::tree::{self, Planned};
 
 use crate::args::{EditArgs, EditOutput, Global, PatchArgs};
@@ -153,7 +154,7 @@ fn input() -> Result<Result<String, Refused>> {
 }
 
 fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing, claim: &mut Claim) -> Result<Report, Refused> {
-    let located = change::locate(folder, asked)?;
+    let located = stands::locate(folder, asked)?;
     let named = located.instead.as_deref().unwrap_or(asked);
     let before = located.bytes.as_deref();
     let applied = stele_edit::edit_input(Some(named), before, input)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use stele_core::timeline::Timeline;
 use stele_core::{Event, Hash, Part, Record, Seq, SessionId, Source};
-use stele_store::{Collect, Collection, Filter, Outcome, Removed, SessionRow, Store};
+use stele_store::{Collect, Collection, Filter, Outcome, Removal, Removed, SessionRow, Store};
 
 use crate::args::{SessionList, SessionsArgs, SessionsCommand};
 use crate::error::{CommandError, Result};
@@ -341,7 +341,7 @@ fn remove(setup: &Setup, ids: &[String]) -> Result<u8> {
     // Every id is looked up first, so that a slip in the second does not remove the first.
     let ids: Vec<SessionId> = ids.iter().map(|id| store.resolve(id)).collect::<stele_store::Result<_>>()?;
     for id in ids {
-        let removed = store.remove(&id, &search_text).map_err(|error| match error {
+        let Removal { left, unindexed } = store.remove(&id, &search_text).map_err(|error| match error {
             stele_store::Error::Locked { holder, .. } => {
                 let by = holder.map(|holder| format!(" by {holder}")).unwrap_or_default();
                 let message = format!("session {id} is in use{by}, so it is not removed; end that process first");
@@ -350,11 +350,18 @@ fn remove(setup: &Setup, ids: &[String]) -> Result<u8> {
             error => error.into(),
         })?;
         spill::remove(&setup.config.data, &id).map_err(|error| unremoved(&error).after_work())?;
-        match removed {
+        match left {
             Removed::Whole => output::print(&format!("removed {id}"))?,
             Removed::KeptFor { last } => output::print(&format!(
                 "removed {id}; its records up to {last} stay, hidden, as long as a fork continues them"
             ))?,
+        }
+        if unindexed > 0 {
+            say(&format!(
+                "log.corrupt: the search index was damaged and was made again, but {} cannot be read whole, so that a search \
+                 does not find all of their texts; `stele verify --all` names what is damaged",
+                plural(unindexed, "session")
+            ));
         }
     }
     Ok(0)

@@ -1,5 +1,6 @@
 //! `stele undo`, and what the line interface says of undo, redo and changes.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use serde::Serialize;
@@ -16,89 +17,46 @@ use crate::render::inert::{one_line, shorten};
 use crate::render::json;
 use crate::render::money::plural;
 use crate::render::style::Style;
+use crate::runtime::runtime;
 use crate::sessions::{Asker, named_or_latest};
 use crate::setup::Setup;
 use crate::signals;
 
-/// Which way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    Undo,
-    Redo,
+/// The command that does it in a session.
+fn command(way: Restoring, id: &SessionId) -> String {
+    let option = if way == Restoring::Redo { " --redo" } else { "" };
+    format!("stele undo {id}{option}")
 }
 
-impl Way {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Undo => "undo",
-            Self::Redo => "redo",
-        }
-    }
-
-    /// What takes it back.
-    fn other(self) -> Self {
-        match self {
-            Self::Undo => Self::Redo,
-            Self::Redo => Self::Undo,
-        }
-    }
-
-    /// The command that does it in a session.
-    fn command(self, id: &SessionId) -> String {
-        let option = if self == Self::Redo { " --redo" } else { "" };
-        format!("stele undo {id}{option}")
-    }
-
-    fn done(self) -> &'static str {
-        match self {
-            Self::Undo => "took back",
-            Self::Redo => "did again",
-        }
-    }
-
-    /// Does it.
-    pub fn carry_out(self, driver: &mut Driver, changed_since: ChangedSince) -> Result<Restored> {
-        let by = By::person("cli");
-        let restored = match self {
-            Self::Undo => driver.undo(by, changed_since),
-            Self::Redo => driver.redo(by, changed_since),
-        };
-        restored.map_err(failed)
-    }
-
-    /// As the log has it.
-    fn restoring(self) -> Restoring {
-        match self {
-            Self::Undo => Restoring::Undo,
-            Self::Redo => Restoring::Redo,
-        }
-    }
-
-    /// What it would do.
-    pub fn preview(self, state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
-        Ok(match self {
-            Self::Undo => stele_agent::preview_undo(state, store, changed_since)?,
-            Self::Redo => stele_agent::preview_redo(state, store, changed_since)?,
-        })
+fn done(way: Restoring) -> &'static str {
+    match way {
+        Restoring::Undo => "took back",
+        Restoring::Redo => "did again",
     }
 }
 
-fn failed(error: stele_agent::Error) -> CommandError {
-    CommandError::from(error).after_work()
+/// Does it.
+pub async fn carry_out(way: Restoring, driver: &mut Driver, changed_since: ChangedSince) -> Result<Restored> {
+    let by = By::person("cli");
+    let restored = match way {
+        Restoring::Undo => driver.undo(by, changed_since).await,
+        Restoring::Redo => driver.redo(by, changed_since).await,
+    };
+    restored.map_err(|error| CommandError::from(error).after_work())
 }
 
-/// Says what was cut off when a session was left, and finished when it was opened.
+/// What it would do.
+pub fn preview(way: Restoring, state: &State, store: &Store, since: ChangedSince) -> Result<Option<Restored>> {
+    Ok(match way {
+        Restoring::Undo => stele_agent::preview_undo(state, store, since)?,
+        Restoring::Redo => stele_agent::preview_redo(state, store, since)?,
+    })
+}
+
+/// Says what was cut off before, and what became of it. Among JSON lines it comes with the first prompt.
 pub fn tell_finished(driver: &mut Driver, view: &mut View) {
-    let (Some(finished), Some(text)) = (driver.finished(), view.text()) else { return };
-    let way = if finished.way == Restoring::Undo { Way::Undo } else { Way::Redo }.name();
-    text.warning(&match finished.outcome {
-        Ok(restored) => {
-            let (turn, files) = (restored.turn, plural(restored.files.len() as u64, "file"));
-            format!("the {way} of turn {turn} was cut off the last time; it is finished now: {files} restored")
-        }
-        Err(error) => format!("the {way} that was cut off the last time could not be finished: {error}"),
-    });
+    let Some(text) = view.text() else { return };
+    driver.finished().iter().for_each(|finished| text.warning(&finished.to_string()));
 }
 
 /// Takes a turn of a session back, does it again, or lists the turns.
@@ -109,18 +67,19 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
         return list(&looked_at, &id, args.json, setup.look.stdout());
     }
     drop(looked_at);
-    let way = if args.redo { Way::Redo } else { Way::Undo };
+    let way = if args.redo { Restoring::Redo } else { Restoring::Undo };
     let changed_since = if args.overwrite { ChangedSince::Overwrite } else { ChangedSince::Leave };
     // No model is asked, so no route is needed.
     let agent = setup.agent(Vec::new(), Approvals::Nobody, setup.tools(None))?;
     signals::hold()?;
     let mut driver = Driver::open(&agent, &id, OpenPolicy::Close)?;
     let folder = driver.state().session().map(|session| session.cwd.clone()).unwrap_or_default();
-    let restored = match driver.finished() {
-        // What is asked for was cut off the last time.
-        Some(finished) if finished.way == way.restoring() => finished.outcome.map_err(failed),
-        _ => way.carry_out(&mut driver, changed_since),
-    };
+    let restored = runtime()?.block_on(carry_out(way, &mut driver, changed_since));
+    let style = setup.look.stderr();
+    for finished in driver.finished() {
+        // Standard error that cannot be written has nobody to be told.
+        let _ = writeln!(io::stderr(), "{} {}", style.yellow("!"), one_line(&finished.to_string()));
+    }
     if restored.as_ref().is_err_and(|error| args.json && error.code == "undo.nothing") {
         output::print(&json::line(&Report::of(&id, way, None)))?;
     }
@@ -130,12 +89,12 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
     } else {
         let mut lines = lines(way, &restored, Path::new(&folder), setup.look.stdout());
         if restored.left.iter().any(|left| overwritable(&left.why)) {
-            let back = way.other().command(&id);
+            let back = command(way.other(), &id);
             lines.push("to replace what was changed since or would be lost as well:".to_owned());
-            lines.push(format!("  {back} && {} --overwrite", way.command(&id)));
+            lines.push(format!("  {back} && {} --overwrite", command(way, &id)));
         }
         if !restored.replaced.is_empty() {
-            lines.push(format!("what was changed since is kept; to bring it back:\n  {}", way.other().command(&id)));
+            lines.push(format!("what was changed since is kept; to bring it back:\n  {}", command(way.other(), &id)));
         }
         lines.join("\n")
     };
@@ -176,7 +135,7 @@ struct FileReport<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn of(session: &'a SessionId, way: Way, restored: Option<&'a Restored>) -> Self {
+    fn of(session: &'a SessionId, way: Restoring, restored: Option<&'a Restored>) -> Self {
         Self {
             session,
             way: way.name(),
@@ -202,9 +161,9 @@ fn file_report(change: &FileChange) -> FileReport<'_> {
 }
 
 /// What was done, for a person.
-pub fn lines(way: Way, restored: &Restored, folder: &Path, style: Style) -> Vec<String> {
+pub fn lines(way: Restoring, restored: &Restored, folder: &Path, style: Style) -> Vec<String> {
     let files = plural(restored.files.len() as u64, "file");
-    let (head, tail) = (format!("{} turn {}: ", way.done(), restored.turn), format!(" · {files} restored"));
+    let (head, tail) = (format!("{} turn {}: ", done(way), restored.turn), format!(" · {files} restored"));
     let mut lines = vec![format!("{head}{}{tail}", title(&restored.title, head.len() + tail.chars().count()))];
     lines.extend(restored.files.iter().map(|change| file_line(change, folder, style)));
     lines.extend(restored.notes.iter().map(|note| format!("  {} {}", style.yellow("!"), one_line(note))));

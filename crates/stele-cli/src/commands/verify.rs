@@ -131,14 +131,14 @@ fn sum(reports: &[Report]) -> String {
 /// What there is to say of a database file that holds no store. A new one begins so for a moment; so does one that lost
 /// all it had, or that was copied without its write-ahead log.
 fn empty_file(setup: &Setup) -> Option<String> {
-    let path = setup.config.data.join("stele.db");
+    let path = Store::file(&setup.config.data);
     let len = std::fs::metadata(&path).ok()?.len();
+    let name = path.file_name()?.to_string_lossy();
     Some(format!(
-        "{} ({} bytes) holds no store: whoever was about to make one was stopped, or its content or the {} beside it is \
-         gone. If there were sessions, bring back a copy before the next `stele run`, which makes a new store here",
+        "{} ({} bytes) holds no store: whoever was about to make one was stopped, or its content or the {name}-wal beside it \
+         is gone. If there were sessions, bring back a copy before the next `stele run`, which makes a new store here",
         path.display(),
-        count(len),
-        "stele.db-wal"
+        count(len)
     ))
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use stele_core::Hash;
-use stele_testkit::{Kills, Left, Say, Script, take_named};
+use stele_testkit::{Kills, Left, Say, Script, remove_leftovers};
 
 use crate::support::{Done, Place, server};
 
@@ -67,7 +67,7 @@ fn a_kill_leaves_the_old_file_or_the_new_one() {
         let kills = Kills::of(2, start, |wait| {
             nobody_works_on(&other);
             let found = fs::read(&file).unwrap();
-            take_named(&place.folder(), new.as_bytes()).unwrap();
+            remove_leftovers(&place.folder(), new.as_bytes()).unwrap();
             assert_eq!(fs::read_dir(place.folder()).unwrap().count(), 2, "nothing else is left, killed after {wait:?}");
             assert!(is_one_file());
             match (found == old.as_bytes(), found == new.as_bytes()) {

@@ -18,6 +18,7 @@ mod keys;
 mod killed;
 mod logs;
 mod moved;
+mod names;
 mod probe;
 mod prompts;
 mod proxy;

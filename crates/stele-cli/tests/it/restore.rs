@@ -112,6 +112,7 @@ fn an_undo_or_redo_that_is_killed_is_finished_by_whoever_comes_next() {
     let imported = ["run", "-C", folder.to_str().unwrap(), "--resume", &elsewhere.sessions().remove(0), "go on"];
     let done = Done::of(elsewhere.with(&server, imported));
     assert_eq!((done.code, how_many_are(&place, "old\n")), (0, reached), "{done:?}");
+    assert!(reached == MANY || done.err.contains("undo.foreign: the log came from a file"), "{done:?}");
     // A prompt finishes it as well; what a person changed meanwhile is theirs.
     if let Some(last) = (0..MANY).find(|at| place.read(&format!("f{at}")) == "new\n") {
         place.write(&format!("f{last}"), "mine\n");
@@ -121,6 +122,50 @@ fn an_undo_or_redo_that_is_killed_is_finished_by_whoever_comes_next() {
         assert!(done.code == 0 && done.err.contains(&said), "{done:?}");
         assert_eq!((how_many_are(&place, "old\n"), how_many_are(&place, "mine\n")), (MANY - 1, 1));
     }
+    place.assert_clean();
+}
+
+#[test]
+fn what_cannot_be_finished_is_told_and_tried_again_also_after_other_turns() {
+    let place = Place::new();
+    many(&place, "old\n");
+    // The first one that is restored, and more than may be written below.
+    let large = "x".repeat(1_000_000);
+    place.write("z-large", &large);
+    let _server = turn(&place, [bash("for f in f*; do echo new > $f; done; echo new > z-large")]);
+    killed_at_the_first_change(&place, place.stele(["undo"]), "old\n");
+    let reached = how_many_are(&place, "old\n");
+    if reached == MANY {
+        return;
+    }
+    // As it was just before, so that the undo is still to write it.
+    place.write("z-large", "new\n");
+    let (theirs, still) = ("new\n", MANY - reached);
+    let changed = (0..MANY).map(|at| format!("f{at}")).find(|name| place.read(name) == theirs).unwrap();
+    let edit = json!({"path": changed, "edits": [{"old": "new", "new": "newer"}]});
+    let says = [Say::call("edit", &edit), Say::text("Done."), Say::text("Gone on."), Say::text("Gone on.")];
+    let server = server(Script::new(says));
+    let go_on = |more: &[&str]| place.with(&server, ["run", "--continue"].iter().chain(more).copied());
+
+    let done = limited(&go_on(&["--mode", "full", "edit it"]), 1800);
+    assert_eq!(done.code, 0, "{done:?}");
+    let said = "the undo of turn 1 that was cut off the last time could not be finished: ";
+    assert_eq!(done.err.matches(said).count(), 1, "{done:?}");
+    assert!(done.err.contains("no file was changed") && done.err.contains("z-large"), "{done:?}");
+    // Among JSON lines it is one.
+    let done = limited(&go_on(&["--json", "go on"]), 1800);
+    let warnings: Vec<_> = done.lines().into_iter().filter(|line| line["code"] == "undo.unfinished").collect();
+    let [warning] = warnings.as_slice() else { panic!("{done:?}") };
+    assert!(warning["text"].as_str().unwrap().contains(said), "{warning}");
+    assert!(place.read("z-large") == theirs && how_many_are(&place, theirs) == still - 1);
+
+    // Once it can be done it is, but for what the turn between made its own.
+    let done = Done::of(go_on(&["go on"]));
+    let said = format!("the undo of turn 1 was cut off the last time; it is finished now: {still} file");
+    assert!(done.code == 0 && done.err.contains(&said), "{done:?}");
+    assert!(place.read("z-large") == large && how_many_are(&place, "old\n") == MANY - 1);
+    assert_eq!(place.read(&changed), "newer\n");
+    assert!(!Done::of(go_on(&["go on"])).err.contains("undo of turn 1"));
     place.assert_clean();
 }
 

@@ -11,10 +11,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("stele-edit", &[]),
     ("stele-store", &["stele-core"]),
     ("stele-provider", &["stele-core"]),
-    ("stele-guard", &["stele-core"]),
-    ("stele-tools", &["stele-core", "stele-edit"]),
-    ("stele-agent", &["stele-core", "stele-guard", "stele-provider", "stele-store", "stele-tools"]),
-    ("stele-proxy", &["stele-core", "stele-provider", "stele-store"]),
+    ("stele-path", &["stele-core"]),
+    ("stele-guard", &["stele-core", "stele-path"]),
+    ("stele-tools", &["stele-core", "stele-edit", "stele-path"]),
+    ("stele-agent", &["stele-core", "stele-guard", "stele-path", "stele-provider", "stele-store", "stele-tools"]),
+    ("stele-proxy", &["stele-core", "stele-provider"]),
     ("stele-testkit", &["stele-core"]),
 ];
 

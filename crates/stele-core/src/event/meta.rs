@@ -194,6 +194,14 @@ pub struct ReadMeta {
     pub saved: u64,
 }
 
+impl ReadMeta {
+    /// The lines that were shown, where those are not all: logs of before [`FileMeta::part`] say it of a read here alone.
+    pub(crate) fn window(&self) -> Option<FilePart> {
+        let Self { offset, lines, total, .. } = *self;
+        (lines < total).then_some(FilePart { offset, lines, total })
+    }
+}
+
 #[allow(clippy::trivially_copy_pass_by_ref)] // the shape serde asks for
 fn is_zero(count: &u64) -> bool {
     *count == 0

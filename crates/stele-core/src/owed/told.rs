@@ -1,5 +1,6 @@
 //! What stands in the log for an answer or a result that never came.
 
+use crate::nearest::distance;
 use crate::state::State;
 use crate::{
     AssistantMessage, Block, CallId, Event, FileChange, Producer, ResultMeta, Stop, Text, ToolError, ToolErrorClass,
@@ -63,28 +64,13 @@ pub(super) fn refusal(state: &State, call: CallId, by: &str, reason: Option<&str
 }
 
 pub(super) fn unknown_tool(call: CallId, name: &str, offered: &[&str]) -> Event {
-    let mut names: Vec<&str> = offered.to_vec();
-    names.sort_by_key(|offered| (distance(name, offered), *offered));
-    names.truncate(3);
+    // What the model made up may be of any length.
     let name: String = name.chars().take(64).collect();
+    let mut names: Vec<&str> = offered.to_vec();
+    names.sort_by_key(|offered| (distance(&name, offered), *offered));
+    names.truncate(3);
     let message = format!("there is no tool {name:?}; the nearest are {}", names.join(", "));
     result_error(call, "tool.unknown", ToolErrorClass::Argument, &message)
-}
-
-/// Edit distance of two short names.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, left) in one.chars().take(64).enumerate() {
-        let mut corner = row[0];
-        row[0] = index + 1;
-        for (at, right) in other.iter().enumerate() {
-            let substituted = corner + usize::from(left != *right);
-            corner = row[at + 1];
-            row[at + 1] = substituted.min(row[at] + 1).min(corner + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }
 
 pub(super) fn outcome_unknown(state: &State, call: CallId) -> Event {

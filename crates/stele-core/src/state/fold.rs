@@ -31,7 +31,7 @@ impl State {
             Event::SessionStarted(started) => {
                 self.session = Some(started.clone());
                 // What the session before was about to change is not a fork's to do.
-                self.history.restored();
+                self.history.owe_nothing();
             }
             Event::SessionMoved(moved) => {
                 // Where a command went to lies in the folder that was left.
@@ -180,7 +180,7 @@ impl State {
                 self.history.undo(applied, &self.todo, items);
             }
             Event::RedoApplied(applied) => self.history.redo(applied),
-            Event::RestoreEnded(_) => self.history.restored(),
+            Event::RestoreEnded(ended) => self.history.restored(ended.turn),
         }
     }
 
@@ -294,7 +294,8 @@ impl State {
         let tool = self.calls.get(&result.call).map_or("a tool", |record| record.name.as_str());
         self.history.result(result, tool);
         let files = result.meta.files.iter();
-        let files = files.map(|file| (PathBuf::from(&file.path), file.hash.map(|hash| (hash, file.part)))).collect();
+        let part = |file: &FileMeta| file.part.or_else(|| result.meta.read.as_ref().and_then(ReadMeta::window));
+        let files = files.map(|file| (PathBuf::from(&file.path), file.hash.map(|hash| (hash, part(file))))).collect();
         let shown = match (&result.meta.read, result.meta.files.as_slice()) {
             (Some(read), [file]) => showing(file, read),
             _ => None,
@@ -377,11 +378,14 @@ impl State {
             let (config, prompt, at) = (&epoch.config, sent.prompt, sent.at);
             let (wire, base_url, model) = (config.wire, config.base_url.clone(), config.model.clone());
             let (marked, parameters) = (config.sends(OptionalField::CacheControl), config.parameters.clone());
-            self.answered.retain(|answered| !answered.is_of(config));
+            let before = self.answered.iter().position(|answered| answered.is_of(config));
+            let before = before.map(|index| self.answered.remove(index));
+            let alike = before.filter(|before| before.marked == marked && before.parameters == parameters);
+            let ends = alike.map_or_else(Vec::new, |before| before.followed_by(&prompt, at));
             if self.answered.len() == ENDPOINTS_MAX {
                 self.answered.remove(0);
             }
-            self.answered.push(Answered { wire, base_url, model, at, marked, parameters, prompt });
+            self.answered.push(Answered { wire, base_url, model, at, marked, parameters, prompt, ends });
         }
     }
 

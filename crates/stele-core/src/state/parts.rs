@@ -54,6 +54,9 @@ pub struct Sent {
     pub step: u64,
 }
 
+/// Ends of earlier prompts that are remembered of an endpoint, at most.
+const ENDS_MAX: usize = 64;
+
 /// The last prompt at one endpoint that was answered, or began to be: what its cache holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
@@ -71,6 +74,9 @@ pub struct Answered {
     pub parameters: Parameters,
     /// Its items.
     pub prompt: PromptDigest,
+    /// Prompts before it that were sent under the same marks and parameters, with the time of their last use; the latest
+    /// at the end. What was cached of them is there still, also where the history was cut since.
+    pub ends: Vec<(Millis, PromptDigest)>,
 }
 
 impl Answered {
@@ -78,6 +84,20 @@ impl Answered {
     #[must_use]
     pub fn is_of(&self, config: &Config) -> bool {
         (self.wire, &self.base_url, &self.model) == (config.wire, &config.base_url, &config.model)
+    }
+
+    /// The ends of the prompts before the next one that is answered there: a prompt that it extends is read, and so lives
+    /// from then on.
+    pub(crate) fn followed_by(self, next: &PromptDigest, at: Millis) -> Vec<(Millis, PromptDigest)> {
+        let Self { mut ends, prompt, .. } = self;
+        if prompt.hash != next.hash {
+            let used = if next.shared >= prompt.len { at } else { self.at };
+            if ends.len() == ENDS_MAX {
+                ends.remove(0);
+            }
+            ends.push((used, prompt));
+        }
+        ends
     }
 }
 

@@ -164,3 +164,35 @@ fn each_of_a_few_endpoints_keeps_what_it_answered_last() {
     }
     assert!(log.0.answered_by(&of(3, "m9")).is_some_and(|answered| !answered.marked && answered.wire == config().wire));
 }
+
+#[test]
+fn where_prompts_before_ended_is_remembered_with_their_last_use() {
+    let mut log = Log::new(&of(3, "m"));
+    for prompt in ["a", "ab", "abc"] {
+        log.send(prompt);
+        log.answer();
+    }
+    let ends = |log: &Log| {
+        let answered = log.0.answered_by(&of(3, "m")).unwrap();
+        answered.ends.iter().map(|(_, prompt)| *prompt).collect::<Vec<_>>()
+    };
+    assert_eq!(ends(&log), [digest("a"), digest("ab")]);
+    // Another model's prompts are no part of it, nor what was sent under other parameters.
+    log.open(&of(3, "n"));
+    log.send("x");
+    log.answer();
+    log.open(&of(3, "m"));
+    assert_eq!(ends(&log), [digest("a"), digest("ab")]);
+    let mut thinking = of(3, "m");
+    thinking.parameters.effort = Some("high".into());
+    log.open(&thinking);
+    log.send("abcd");
+    log.answer();
+    assert_eq!(ends(&log), []);
+    for at in 0..100 {
+        log.send(&format!("abcd{at}"));
+        log.answer();
+    }
+    assert_eq!(ends(&log).len(), 64);
+    assert_eq!(ends(&log).last(), Some(&digest("abcd98")));
+}

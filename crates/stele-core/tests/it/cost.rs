@@ -62,7 +62,13 @@ fn open(run: &mut Run, reason: EpochReason, price: Option<Price>) {
 
 fn send(run: &mut Run, attempt: u32) {
     let body = BodyDigest { hash: Hash::of(b""), len: 0 };
-    let prompt = PromptDigest { hash: Hash::of(b""), len: run.state.prompt_bytes(), items: 0, shared: 0 };
+    // Nothing leaves these histories, and their header stays the same.
+    let before = run.log.iter().rev().find_map(|record| match &record.event {
+        Event::RequestSent(sent) => Some(sent.prompt.len),
+        _ => None,
+    });
+    let shared = before.unwrap_or(0);
+    let prompt = PromptDigest { hash: Hash::of(b""), len: run.state.prompt_bytes(), items: 0, shared };
     run.append(RequestSent { purpose: Purpose::Main, attempt, body, prompt, marks: Vec::new() });
 }
 

@@ -225,7 +225,7 @@ fn reasoning_that_nobody_signed_is_not_sent_to_anthropics_own_host() {
         };
         turn.blocks.iter().filter_map(native).collect()
     };
-    for own in ["https://api.anthropic.com", "https://api.anthropic.com/"] {
+    for own in ["https://api.anthropic.com", "https://api.anthropic.com/", "HTTPS://API.Anthropic.com:443/"] {
         assert_eq!(sent(own, 3), [signed, redacted], "{own}");
         assert_eq!(sent(own, 2), [signed, redacted], "{own}");
         assert_eq!(sent(own, 1), [bare, signed, redacted], "as older sessions sent it");

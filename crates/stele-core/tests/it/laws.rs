@@ -472,6 +472,21 @@ fn what_was_shown_of_a_file_is_known_while_it_is_on_the_surface() {
     assert_eq!(shown(&run), None);
 }
 
+/// Logs of before a file's part was noted have the window of a read beside it alone.
+#[test]
+fn a_window_of_an_older_log_is_no_whole_file() {
+    let mut run = Run::new();
+    run.prompt("read it", Target::NextTurn);
+    run.drive_to_request();
+    run.answer_with(vec![Block::Call { call: CallId(1), native: None }]);
+    let meta = r#"{"files":[{"path":"/w/a","action":"read","hash":"HASH"}],"read":{"offset":2,"lines":3,"total":9}}"#;
+    let meta = meta.replace("HASH", &Hash::of(b"x").to_string());
+    let meta: ResultMeta = serde_json::from_str(&meta).unwrap();
+    run.append(ToolResult { call: CallId(1), content: "2→x".into(), images: Vec::new(), error: None, meta });
+    let unseen = |run: &Run| run.state.read_files()[Path::new("/w/a")].unseen().to_vec();
+    assert_eq!(unseen(&run), [1..=1, 5..=9]);
+}
+
 /// Answers what is asked, without a call.
 fn turn(run: &mut Run, prompt: &str) {
     run.prompt(prompt, Target::NextTurn);

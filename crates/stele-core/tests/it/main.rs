@@ -8,5 +8,6 @@ mod cost;
 mod derive;
 mod laws;
 mod records;
+mod restored;
 mod rules;
 mod world;

@@ -84,7 +84,8 @@ impl<'a> Hunk<'a> {
     /// True when a header counts more lines than there are.
     fn is_short_of(&self, header: &Header) -> bool {
         let less = |without: Mark, counted: Option<(u64, u64)>| {
-            counted.is_some_and(|(_, count)| (self.side(without).len() as u64) < count)
+            let there = self.lines.iter().filter(|(mark, _)| *mark != without).count() as u64;
+            counted.is_some_and(|(_, count)| there < count)
         };
         less(Mark::New, header.old) || less(Mark::Old, header.new)
     }

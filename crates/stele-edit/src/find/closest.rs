@@ -68,10 +68,12 @@ fn weights(source: &Source<'_>, keys: &[Vec<u8>]) -> Vec<f64> {
     (0..source.lines.len())
         .map(|line| {
             let key = key(source.content(line), Level::Indentation);
-            match () {
-                () if key.is_empty() => 0.0,
-                () if lines.contains(key.as_ref()) => 1.0 + key.len().min(80) as f64 / 40.0,
-                () => Some(common(&key)).filter(|share| *share > 0.3).unwrap_or(0.0),
+            if key.is_empty() {
+                0.0
+            } else if lines.contains(key.as_ref()) {
+                1.0 + key.len().min(80) as f64 / 40.0
+            } else {
+                Some(common(&key)).filter(|share| *share > 0.3).unwrap_or(0.0)
             }
         })
         .collect()

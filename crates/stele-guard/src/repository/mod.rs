@@ -8,7 +8,8 @@ mod config;
 mod index;
 mod keys;
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -30,10 +31,25 @@ const HOOK: &str = "post-index-change";
 /// What may be run, in one sentence; `Err` so that looking ends where something is found.
 type Look<T = ()> = Result<T, String>;
 
-/// Why git may run a program of the folder's own when it reads there; `None` where it does not.
-pub(crate) fn program(folder: &Path, workspace: &Workspace) -> Option<String> {
-    let mut repositories = Repositories { workspace, seen: BTreeSet::new() };
-    folder.ancestors().find_map(|folder| repositories.at(folder).err())
+/// What git would run in the folders of one call, each looked at once.
+pub(crate) struct Programs<'a> {
+    workspace: &'a Workspace,
+    known: RefCell<BTreeMap<PathBuf, Option<String>>>,
+}
+
+impl<'a> Programs<'a> {
+    pub(crate) fn new(workspace: &'a Workspace) -> Self {
+        Self { workspace, known: RefCell::default() }
+    }
+
+    /// Why git may run a program of the folder's own when it reads there; `None` where it does not.
+    pub(crate) fn of(&self, folder: &Path) -> Option<String> {
+        let look = || {
+            let mut repositories = Repositories { workspace: self.workspace, seen: BTreeSet::new() };
+            folder.ancestors().find_map(|folder| repositories.at(folder).err())
+        };
+        self.known.borrow_mut().entry(folder.to_owned()).or_insert_with(look).clone()
+    }
 }
 
 struct Repositories<'a> {

@@ -9,7 +9,9 @@ mod variable;
 mod walk;
 mod word;
 
-use crate::glob::Unit;
+use std::path::Path;
+
+use crate::glob::{Unit, Usual};
 
 pub(crate) use variable::is_risky as is_risky_variable;
 pub(crate) use walk::is_reserved;
@@ -62,7 +64,7 @@ impl Word {
             .iter()
             .map(|unit| match unit {
                 Unit::Char(character) => Some(*character),
-                Unit::Unknown => None,
+                Unit::Unknown | Unit::Usual(_) => None,
             })
             .collect()
     }
@@ -73,13 +75,28 @@ impl Word {
             .iter()
             .map_while(|unit| match unit {
                 Unit::Char(character) => Some(*character),
-                Unit::Unknown => None,
+                Unit::Unknown | Unit::Usual(_) => None,
             })
             .collect()
     }
 
+    /// The word as it most likely turns out: the shell's short names stand for the folders that they usually are.
+    pub(crate) fn supposed(&self, home: Option<&Path>) -> Self {
+        let text = |usual: Usual| match usual {
+            Usual::Home => home?.to_str(),
+            Usual::Current => Some("."),
+        };
+        let units = self.0.iter().flat_map(|unit| match unit {
+            Unit::Usual(usual) => {
+                text(*usual).map_or_else(|| vec![*unit], |text| text.chars().map(Unit::Char).collect())
+            }
+            Unit::Char(_) | Unit::Unknown => vec![*unit],
+        });
+        Self(units.collect())
+    }
+
     fn is_unknown(&self) -> bool {
-        !self.0.is_empty() && self.0.iter().all(|unit| *unit == Unit::Unknown)
+        !self.0.is_empty() && self.0.iter().all(|unit| !matches!(unit, Unit::Char(_)))
     }
 }
 

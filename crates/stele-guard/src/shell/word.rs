@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::Word;
 use super::heredoc::has_expansion;
 use super::walk::{WORDS, Walker};
-use crate::glob::Unit;
+use crate::glob::{Unit, Usual};
 
 /// A word under construction.
 #[derive(Default)]
@@ -26,6 +26,29 @@ impl Builder {
         if self.units.last() != Some(&Unit::Unknown) {
             self.units.push(Unit::Unknown);
         }
+    }
+
+    /// What an expansion gives.
+    fn expanded(&mut self, text: &str) {
+        match text {
+            "$HOME" | "${HOME}" => self.units.push(Unit::Usual(Usual::Home)),
+            "$PWD" | "${PWD}" => self.units.push(Unit::Usual(Usual::Current)),
+            _ => self.unknown(),
+        }
+    }
+
+    /// `~` where it begins a folder's short name, before the rest of its word; gives what follows that name.
+    fn tilde<'a>(&mut self, rest: &'a str) -> &'a str {
+        let (name, _) = rest.split_once('/').unwrap_or((rest, ""));
+        match name {
+            "" => self.units.push(Unit::Usual(Usual::Home)),
+            "+" => self.units.push(Unit::Usual(Usual::Current)),
+            _ => {
+                self.unknown();
+                return rest;
+            }
+        }
+        &rest[name.len()..]
     }
 
     fn finish(self) -> Word {
@@ -73,11 +96,11 @@ impl Walker<'_> {
             "brace_expression" => builder.braces = true,
             "simple_expansion" => {
                 self.check_touching(node);
-                builder.unknown();
+                builder.expanded(self.text(node));
             }
             "expansion" => {
                 self.expansion(node);
-                builder.unknown();
+                builder.expanded(self.text(node));
             }
             "command_substitution" | "process_substitution" => {
                 self.substitution(node);
@@ -110,7 +133,9 @@ impl Walker<'_> {
                     builder.unknown();
                     return;
                 }
-                '~' if matches!(builder.units.last(), None | Some(Unit::Char('=' | ':'))) => builder.unknown(),
+                '~' if matches!(builder.units.last(), None | Some(Unit::Char('=' | ':'))) => {
+                    characters = builder.tilde(characters.as_str()).chars();
+                }
                 '{' => {
                     builder.open = true;
                     builder.units.push(Unit::Char('{'));

@@ -101,8 +101,27 @@ fn a_rule_holds_for_the_file_that_a_look_alike_name_opens() {
     assert_eq!(scene.read("don't.txt").verdict, Verdict::Deny);
     assert_eq!(scene.write("cafe\u{301}/a\u{a0}b").verdict, Verdict::Deny);
     assert_eq!(scene.write("cafe\u{301}/new/er").verdict, Verdict::Deny);
+    // Also where a link leads to such a name, or is one.
+    std::os::unix::fs::symlink("don't.txt", scene.root().join("link")).unwrap();
+    std::os::unix::fs::symlink("caf\u{e9}", scene.root().join("na\u{ef}ve")).unwrap();
+    assert_eq!(scene.read("link").verdict, Verdict::Deny);
+    assert_eq!(scene.write("nai\u{308}ve/new").verdict, Verdict::Deny);
     // The exact name wins, and two names that look alike lead nowhere.
     std::fs::write(scene.root().join("don't.txt"), "").unwrap();
     assert_eq!(scene.read("don't.txt").verdict, Verdict::Allow);
     assert_eq!(scene.read("don\u{2018}t.txt").verdict, Verdict::Allow);
+}
+
+#[test]
+fn a_link_to_a_name_that_is_not_there_is_what_would_be_written_instead() {
+    let scene = Scene::new(Mode::Edit).deny(&["edit(x y)"]);
+    std::fs::write(scene.root().join("x y"), "").unwrap();
+    std::os::unix::fs::symlink("x\u{a0}y", scene.root().join("a")).unwrap();
+    assert_eq!(scene.write("a").verdict, Verdict::Deny);
+    // A look-alike that leads out of the workspace is outside.
+    std::os::unix::fs::symlink("/etc", scene.root().join("o\u{a0}ut")).unwrap();
+    std::os::unix::fs::symlink("o ut/x", scene.root().join("b")).unwrap();
+    for name in ["o ut/x", "b"] {
+        assert_eq!(scene.write(name).verdict, Verdict::Ask, "{name}");
+    }
 }

@@ -5,17 +5,18 @@ mod always;
 mod cases;
 mod commands;
 mod files;
+mod home;
 mod properties;
 mod repository;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stele_core::{Call, CallDecision, CallId, Effects, Mode, Subject, Verdict};
 use stele_guard::{Layer, List, Policy, Surroundings, Workspace, decide};
 
 /// A workspace in a temporary folder, with rules and a mode.
 pub(crate) struct Scene {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     pub(crate) workspace: Workspace,
     pub(crate) policy: Policy,
     pub(crate) mode: Mode,
@@ -26,12 +27,14 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("ws");
         std::fs::create_dir_all(root.join("src")).unwrap();
+        std::fs::create_dir_all(folder.path().join("home/.ssh")).unwrap();
+        std::fs::write(folder.path().join("home/.ssh/id_rsa"), "key").unwrap();
         let surroundings = Surroundings {
             home: Some(folder.path().join("home")),
             search_path: Some("/usr/local/bin:/usr/bin:/bin".into()),
         };
         let workspace = Workspace::new(&root, &root, &surroundings).unwrap();
-        Self { _folder: folder, workspace, policy: Policy::default(), mode }
+        Self { folder, workspace, policy: Policy::default(), mode }
     }
 
     pub(crate) fn allow(self, rules: &[&str]) -> Self {
@@ -59,6 +62,10 @@ impl Scene {
 
     pub(crate) fn root(&self) -> &Path {
         self.workspace.root()
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
     }
 
     pub(crate) fn decide(&self, tool: &str, subjects: Vec<Subject>, effects: Effects) -> CallDecision {

@@ -1,7 +1,8 @@
 //! What holds for every command.
 
 use proptest::prelude::*;
-use stele_core::{Mode, Verdict};
+use stele_core::{Call, CallId, Effects, Mode, Subject, Verdict};
+use stele_guard::verdict;
 
 use crate::Scene;
 
@@ -119,7 +120,15 @@ proptest! {
     #[test]
     fn any_text_gets_a_verdict(text in "[ -~\n\té]{0,60}", path in "\\PC{0,20}") {
         let scene = Scene::new(Mode::Ask).deny(&["bash(rm *)", "read(x/**)"]).allow(&["bash(git *)"]);
-        let _ = scene.bash(&text);
+        let call = Call {
+            id: CallId(1),
+            tool: "bash".into(),
+            subjects: vec![Subject::Command(text.clone()), Subject::Read(path.clone())],
+            effects: Effects::External,
+            parallel: false,
+        };
+        let decided = scene.decide("bash", call.subjects.clone(), call.effects).verdict;
+        prop_assert_eq!(verdict(&call, scene.mode, &scene.policy, &scene.workspace), decided);
         let _ = scene.read(&path);
         let _ = scene.write(&path);
     }

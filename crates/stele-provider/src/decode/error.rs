@@ -54,11 +54,12 @@ pub(super) fn failure(wire: Wire, status: Option<u16>, reported: Reported) -> Fa
     if let Some(field) = reported.field.as_deref().filter(|field| !said.contains(field)) {
         said.push_str(&format!(" (field {})", sanitised(field)));
     }
-    let message = match hint(code, status, wire) {
+    let refused = if code == FailureCode::InvalidRequest { refused::fields(&reported) } else { Vec::new() };
+    // What is refused for an optional field goes again without it.
+    let message = match hint(code, status, wire).filter(|_| refused.is_empty()) {
         Some(hint) => format!("{}; {hint}", said.trim_end_matches('.')),
         None => said,
     };
-    let refused = if code == FailureCode::InvalidRequest { refused::fields(&reported) } else { Vec::new() };
     Failure { status, retry_after_ms: reported.retry_after_ms, refused, ..Failure::new(code, message) }
 }
 

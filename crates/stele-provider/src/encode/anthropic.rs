@@ -1,6 +1,5 @@
 //! `POST {base}/v1/messages`. Anthropic, Messages API, 2026-11.
 
-use serde::Deserialize;
 use stele_core::{AssistantBlock, Config, Failure, Header, Message, ToolChoice, UserBlock, Zone};
 
 use super::writer::{Writer, arguments, base64_of, object};
@@ -198,15 +197,15 @@ impl Replay<'_> {
     }
 }
 
-/// The blocks that can go back. White space alone is no text block here, and no answer may end in thinking.
+/// The blocks that can go back. White space alone is no text block here, and no answer may end in thinking. Which
+/// thinking goes back at all is the derivation's to say.
 fn replayed(blocks: &[AssistantBlock]) -> Vec<Replay<'_>> {
     let mut replayed: Vec<_> = blocks
         .iter()
         .filter_map(|block| match block {
             AssistantBlock::Text { text, .. } => (!text.trim().is_empty()).then_some(Replay::Text(text)),
             AssistantBlock::Reasoning { native, .. } => {
-                let native = native.as_deref().filter(|native| replayable(native))?;
-                object(native).map(|raw| Replay::Native(raw.into_owned()))
+                object(native.as_deref()?).map(|raw| Replay::Native(raw.into_owned()))
             }
             AssistantBlock::Call { wire_id, name, arguments, .. } => {
                 Some(Replay::Call { id: wire_id, name, arguments })
@@ -217,21 +216,6 @@ fn replayed(blocks: &[AssistantBlock]) -> Vec<Replay<'_>> {
         replayed.pop();
     }
     replayed
-}
-
-/// Thinking goes back unchanged or not at all. Its text may have been left out; without text and signature it is none.
-fn replayable(native: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Thinking {
-        #[serde(rename = "type")]
-        kind: String,
-        #[serde(default)]
-        thinking: String,
-        #[serde(default)]
-        signature: String,
-    }
-    let Ok(block) = stele_core::parse_lenient::<Thinking>(native.as_bytes()) else { return false };
-    block.kind != "thinking" || !(block.thinking.is_empty() && block.signature.is_empty())
 }
 
 /// A finite number as JSON.

@@ -9,6 +9,7 @@ mod anthropic;
 mod chat;
 mod choice;
 mod gemini;
+mod marks;
 mod pieces;
 mod responses;
 mod writer;
@@ -17,11 +18,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
-use stele_core::{
-    BodyDigest, CacheTtl, Config, Failure, FailureCode, Hash, Hasher, Header, Message, OptionalField, PromptDigest,
-    Wire, Zone,
-};
+use stele_core::{BodyDigest, Config, Failure, FailureCode, Hash, Header, Message, PromptDigest, Wire, Zone};
 
+use marks::{ROLLED, Rolled, Stretch};
 use writer::{PromptHash, Writer};
 
 /// Wire and revision of the encoder that this build has. The bytes of a revision never change: a change gets a new one.
@@ -82,14 +81,6 @@ impl Body {
     }
 }
 
-/// A stretch of a body.
-enum Stretch {
-    /// Bytes of the unmarked body.
-    Own(Range<usize>),
-    /// A mark or the closer.
-    Fixed(&'static str),
-}
-
 /// Encodes the requests of one epoch.
 ///
 /// # Example
@@ -122,23 +113,6 @@ pub struct Encoder {
     open: bool,
     rolled: Rolled,
 }
-
-/// Hash of the body up to a byte that no later request of the epoch can change.
-#[derive(Clone, Default)]
-struct Rolled {
-    hasher: Hasher,
-    at: usize,
-}
-
-/// Bytes of a body that are hashed at once, at least: fewer are too short for the hash's own speed.
-const ROLLED: usize = 8 << 10;
-
-/// Anthropic, prompt caching, 2026-11: five minutes is the default lifetime.
-const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
-/// The same page: so many marks, at most.
-const MARKS_MAX: usize = 4;
-/// The same page: an hour where it is asked for; such marks have to stand before those of five minutes.
-const HOUR_MARK: &str = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
 
 impl Encoder {
     /// Writes the head of the epoch's requests.
@@ -237,24 +211,6 @@ impl Encoder {
         }
     }
 
-    /// Says that earlier requests, two at most, consisted of the first so many items: their last blocks keep their marks.
-    pub fn set_earlier(&mut self, ends: &[usize]) {
-        let mut ends: Vec<usize> = ends.iter().map(|items| (*items).min(self.writer.items.len())).collect();
-        ends.sort_unstable();
-        ends.dedup();
-        self.earlier = ends;
-        if !self.marked() {
-            return;
-        }
-        let first = self.earlier.iter().find_map(|items| self.markable(*items)).map(|first| self.mark_at(first));
-        // Beside two of them the preface's mark may be missing, and no mark may stand in what was taken.
-        if self.earlier.len() > 1 || first.is_some_and(|first| first < self.rolled.at) {
-            self.rolled = Rolled::default();
-        } else if let Some(first) = first.filter(|first| *first >= self.rolled.at + ROLLED) {
-            self.roll(first);
-        }
-    }
-
     /// The request, exactly as it is sent.
     #[must_use]
     pub fn body(&self) -> Body {
@@ -280,31 +236,6 @@ impl Encoder {
         });
         let len = self.writer.bytes.len() + self.mark_bytes(&marks) + self.closer().len();
         BodyDigest { hash: Hash::from(&hasher), len: len as u64 }
-    }
-
-    /// Indices of the items that carry a cache mark, or for which one at the top of the body stands.
-    #[must_use]
-    pub fn marks(&self) -> Vec<usize> {
-        if !self.marked() && self.config.sends(OptionalField::CacheControl) {
-            return self.writer.items.len().checked_sub(1).into_iter().collect();
-        }
-        self.block_marks()
-    }
-
-    /// Indices of the items that carry a cache mark.
-    fn block_marks(&self) -> Vec<usize> {
-        if !self.marked() {
-            return Vec::new();
-        }
-        let mut marks = self.fixed_marks.clone();
-        marks.extend(self.earlier.iter().filter_map(|items| self.markable(*items)));
-        marks.extend(self.markable(self.writer.items.len()));
-        marks.sort_unstable();
-        marks.dedup();
-        if let (true, [_, preface]) = (marks.len() > MARKS_MAX, self.fixed_marks.as_slice()) {
-            marks.retain(|mark| mark != preface);
-        }
-        marks
     }
 
     /// The prompt as it is logged; `shared` is the number of item bytes that the request before had as well.
@@ -339,47 +270,6 @@ impl Encoder {
         }
     }
 
-    /// True when this wire has marks on blocks, the route wants them and the endpoint takes them.
-    fn marked(&self) -> bool {
-        self.config.marks_blocks() && self.config.sends(OptionalField::CacheControl)
-    }
-
-    /// End of the system (of the tools when there is none), which covers what stands before it, and end of the preface.
-    fn fixed_marks(&self) -> Vec<usize> {
-        let last = |zones: &[Zone]| self.writer.items.iter().rposition(|item| zones.contains(&item.zone));
-        [last(&[Zone::Tools, Zone::System]), last(&[Zone::Preface])].into_iter().flatten().collect()
-    }
-
-    /// The last of the first `items` items, when it is history, or the nearest before it that takes a mark.
-    ///
-    /// The mark on the end of an answered request needs no help of the vendor's look-back (20 blocks, Anthropic, prompt
-    /// caching, 2026-11): it stands exactly where that request wrote its entry, however many blocks a step added, so
-    /// that no further mark is needed in between.
-    fn markable(&self, items: usize) -> Option<usize> {
-        let history = self.writer.items.get(..items)?.iter().enumerate().rev();
-        history.take_while(|(_, item)| item.zone == Zone::History).find(|(_, item)| item.markable).map(|(at, _)| at)
-    }
-
-    /// How long what a mark on this item covers is asked to be kept: longer lives stand before shorter ones, so that they
-    /// are for what stands before the history.
-    #[must_use]
-    pub fn mark_ttl(&self, item: usize) -> CacheTtl {
-        let history = self.writer.items.get(item).is_none_or(|item| item.zone == Zone::History);
-        let hour = !history && self.config.sends(OptionalField::CacheTtl);
-        if hour { CacheTtl::Hour } else { CacheTtl::FiveMinutes }
-    }
-
-    fn mark(&self, item: usize) -> &'static str {
-        match self.mark_ttl(item) {
-            CacheTtl::FiveMinutes => MARK,
-            CacheTtl::Hour => HOUR_MARK,
-        }
-    }
-
-    fn mark_bytes(&self, marks: &[usize]) -> usize {
-        marks.iter().map(|mark| self.mark(*mark).len()).sum()
-    }
-
     /// The JSON of the messages from an item on, which is the first of one, as it stands in the list of messages.
     #[must_use]
     pub fn messages_from(&self, item: usize) -> Vec<u8> {
@@ -388,47 +278,6 @@ impl Encoder {
         let mut messages = Vec::with_capacity(end - start);
         self.writer.bytes.each(start..end, &mut |part| messages.extend_from_slice(part));
         messages
-    }
-
-    /// Where a mark goes into an item: before the brace that ends its block.
-    fn mark_at(&self, item: usize) -> usize {
-        self.writer.items[item].range.end - 1
-    }
-
-    /// Gives the stretches of the body from a byte of the unmarked body on.
-    fn lay_out(&self, from: usize, marks: &[usize], take: &mut dyn FnMut(Stretch)) {
-        let mut at = from;
-        for &mark in marks {
-            let end = self.mark_at(mark);
-            if end >= from {
-                take(Stretch::Own(at..end));
-                take(Stretch::Fixed(self.mark(mark)));
-                at = end;
-            }
-        }
-        take(Stretch::Own(at..self.writer.bytes.len()));
-        take(Stretch::Fixed(self.closer()));
-    }
-
-    /// Takes the hash of the body up to `to`, where no mark can move any more.
-    fn roll(&mut self, to: usize) {
-        if self.marked() {
-            for mark in 0..self.fixed_marks.len() {
-                let end = self.mark_at(self.fixed_marks[mark]);
-                if (self.rolled.at..to).contains(&end) {
-                    self.roll_plain(end);
-                    self.rolled.hasher.update(self.mark(self.fixed_marks[mark]).as_bytes());
-                }
-            }
-        }
-        self.roll_plain(to);
-    }
-
-    fn roll_plain(&mut self, to: usize) {
-        if self.rolled.at < to {
-            self.writer.bytes.hash(self.rolled.at..to, &mut self.rolled.hasher);
-            self.rolled.at = to;
-        }
     }
 
     fn closer(&self) -> &'static str {

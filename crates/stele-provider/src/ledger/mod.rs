@@ -335,8 +335,7 @@ static DOCUMENTED: LazyLock<Vec<Documented>> =
     LazyLock::new(|| toml::from_str(CAPABILITIES_TOML).map(|sheet: Sheet| sheet.documented).unwrap_or_default());
 
 fn documented(endpoint: &Endpoint, capability: Capability) -> Option<&'static Documented> {
-    let url = http::check_base_url(&endpoint.base_url).ok()?;
-    let host = url.host_str()?;
+    let host = http::host_of(&endpoint.base_url)?;
     DOCUMENTED
         .iter()
         .find(|row| row.host == host && row.wires.contains(&endpoint.wire) && row.capabilities.contains(&capability))

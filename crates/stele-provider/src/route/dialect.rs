@@ -32,12 +32,13 @@ static DIALECTS: LazyLock<Vec<DialectRow>> =
 /// How the endpoint at a base URL speaks `openai-chat`.
 #[must_use]
 pub fn dialect(base_url: &str) -> Dialect {
-    let Ok(url) = http::check_base_url(base_url) else { return Dialect::default() };
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let (Ok(url), Some(host)) = (http::check_base_url(base_url), http::host_of(base_url)) else {
+        return Dialect::default();
+    };
     let local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     let port = url.port_or_known_default();
     let matches = |row: &&DialectRow| {
-        row.hosts.iter().any(|known| known == host) || local && row.local_ports.iter().any(|known| Some(*known) == port)
+        row.hosts.contains(&host) || local && row.local_ports.iter().any(|known| Some(*known) == port)
     };
     DIALECTS.iter().find(matches).map(|row| row.facts.clone()).unwrap_or_default()
 }

@@ -34,7 +34,7 @@ pub enum RouteError {
 }
 
 impl RouteError {
-    /// Further things to try, a line each, without prose around what is typed.
+    /// Further things to try, a line each: what can be typed, and at the end other keys that would do.
     #[must_use]
     pub fn advice(&self) -> Vec<String> {
         match self {
@@ -66,7 +66,7 @@ fn no_route(found: &[Found]) -> String {
     )
 }
 
-/// What can be typed when there is no route.
+/// What to try when there is no route.
 fn ways(found: &[Found]) -> Vec<String> {
     let server = found.first().map(|first| {
         let model = first.models.first().map_or("NAME", String::as_str);

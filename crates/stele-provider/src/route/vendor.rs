@@ -5,6 +5,8 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use stele_core::Wire;
 
+use crate::http;
+
 /// A row of `vendors.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,8 +66,8 @@ pub fn vendors() -> &'static [Vendor] {
 /// The vendor behind a base URL, where that is its own host and serves no models but its own.
 #[must_use]
 pub fn own_host(base_url: &str) -> Option<&'static Vendor> {
-    let address = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
-    vendors().iter().find(|vendor| !vendor.gateway && address(&vendor.base_url) == address(base_url))
+    let host = http::host_of(base_url)?;
+    vendors().iter().find(|vendor| !vendor.gateway && http::host_of(&vendor.base_url).as_ref() == Some(&host))
 }
 
 /// The servers that may run on this machine.
@@ -77,12 +79,15 @@ pub fn local_servers() -> &'static [LocalServer] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http;
 
     #[test]
     fn a_host_is_its_vendors_alone_or_a_gateway() {
         let name = |url: &str| own_host(url).map(|vendor| vendor.name.as_str());
-        assert_eq!(name("https://API.anthropic.com/"), Some("anthropic"));
+        for own in ["https://API.anthropic.com/", "https://api.anthropic.com/v1", "https://api.anthropic.com:443"] {
+            assert_eq!(name(own), Some("anthropic"), "{own}");
+        }
+        assert_eq!(name("https://api.openai.com"), Some("openai"));
+        assert_eq!(name("https://api.anthropic.com.example"), None);
         assert_eq!(name("https://openrouter.ai/api/v1"), None);
         assert_eq!(name("http://127.0.0.1:8080/v1"), None);
     }

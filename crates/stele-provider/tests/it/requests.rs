@@ -214,7 +214,7 @@ proptest! {
     fn marks_are_few_and_change_nothing_else(
         header in any_header(),
         messages in any_messages(),
-        ends in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        ends in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
     ) {
         let marked = config(Wire::AnthropicMessages);
         let mut plain = marked.clone();

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 use stele_core::{EpochCost, EpochReason, Micros, Usage, Wire};
-use stele_proxy::{Bound, Change, Cut, Judging, Recorded, Verdict, explain, list_price, report, simulate};
+use stele_proxy::{Bound, Change, Cut, Judging, Recorded, Verdict, explain, report, simulate};
 
 use crate::breaks::{anthropic, next, recorded};
 
@@ -275,7 +275,7 @@ fn sums_leave_the_unknown_unknown() {
     let silent = Recorded { usage: Some(silent), ..recorded(2, 5, WIRE, &next(anthropic()), None) };
     let silent = report(&[known.clone(), silent], &Judging::default()).total;
     assert_eq!((silent.coverage.known, silent.hit_rate), (2, None));
-    let cost = list_price(&known).unwrap().of(&known.usage.unwrap()).unwrap();
+    let cost = stele_provider::list_price(&known.model).unwrap().price.of(&known.usage.unwrap()).unwrap();
     assert_eq!(found.total.cost, Some(cost));
     let unpriced = |_: &Recorded| None;
     let found = report(&[known], &Judging { price: &unpriced, ..Judging::default() });

@@ -26,7 +26,7 @@ fn a_removed_session_leaves_nothing_but_blobs_and_a_collection_takes_those() {
         store.collect(Collect::Remove, &search_text).unwrap(),
         Collection { erased: true, ..Collection::default() }
     );
-    assert_eq!(store.remove(&id(1), &search_text).unwrap(), Removed::Whole);
+    assert_eq!(store.remove(&id(1), &search_text).unwrap().left, Removed::Whole);
     assert_eq!(store.session(&id(1)).unwrap_err().code(), "log.not_found");
     assert_eq!(store.sessions(&Filter::default()).unwrap().len(), 1);
     assert!(store.search("banana", 10).unwrap().iter().all(|hit| hit.session == id(2)));
@@ -72,7 +72,7 @@ fn a_span_that_a_fork_needs_stays_hidden_until_the_fork_goes() {
     fill(&mut store.create(id(3), fork_of(&id(1), 5)).unwrap(), 2);
     let before = records(&store, &id(3));
 
-    assert_eq!(store.remove(&id(1), &search_text).unwrap(), Removed::KeptFor { last: Seq(5) });
+    assert_eq!(store.remove(&id(1), &search_text).unwrap().left, Removed::KeptFor { last: Seq(5) });
     assert_eq!(store.session(&id(1)).unwrap_err().code(), "log.not_found");
     assert_eq!(store.writer(&id(1)).unwrap_err().code(), "log.not_found");
     assert_eq!(store.resolve(id(1).as_str()).unwrap_err().code(), "log.not_found");
@@ -83,10 +83,10 @@ fn a_span_that_a_fork_needs_stays_hidden_until_the_fork_goes() {
     assert_eq!(records(&store, &id(3)), before);
 
     // With the longest fork its part of the span goes, with the last one the rest.
-    assert_eq!(store.remove(&id(3), &search_text).unwrap(), Removed::Whole);
+    assert_eq!(store.remove(&id(3), &search_text).unwrap().left, Removed::Whole);
     assert_eq!(store.check_all().unwrap(), []);
     assert_eq!(records(&store, &id(2)).len(), 6);
-    assert_eq!(store.remove(&id(2), &search_text).unwrap(), Removed::Whole);
+    assert_eq!(store.remove(&id(2), &search_text).unwrap().left, Removed::Whole);
     let connection = rusqlite::Connection::open(store.path()).unwrap();
     let left: i64 = connection
         .query_row("SELECT (SELECT count(*) FROM records) + (SELECT count(*) FROM sessions)", [], |row| row.get(0))
@@ -102,7 +102,7 @@ fn a_session_that_is_being_written_is_not_removed() {
     fill(&mut writer, 2);
     assert_eq!(bed.open().remove(&id(1), &search_text).unwrap_err().code(), "log.locked");
     drop(writer);
-    assert_eq!(bed.open().remove(&id(1), &search_text).unwrap(), Removed::Whole);
+    assert_eq!(bed.open().remove(&id(1), &search_text).unwrap().left, Removed::Whole);
 }
 
 #[test]

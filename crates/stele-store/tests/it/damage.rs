@@ -1,8 +1,11 @@
 //! Every damage is found and named.
 
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
 use rusqlite::Connection;
 use stele_core::{Hash, Record, Seq};
-use stele_store::{Damage, Fault, Store};
+use stele_store::{Collect, Damage, Fault, Removed, Store};
 
 use crate::bed::{Bed, fill, fork_of, id, nth, records, search_text};
 
@@ -325,15 +328,21 @@ fn settled(connection: &Connection) {
 /// A session's store, closed, with one table's first page zeroed.
 fn zeroed(table: &str) -> Bed {
     let (bed, store, connection) = bed();
+    let page = first_page(&connection, table);
+    drop(store);
+    zero(&bed, connection, page);
+    bed
+}
+
+/// Zeroes a page of the database, which nobody has open but this connection.
+fn zero(bed: &Bed, connection: Connection, (page, size): (u64, u64)) {
     settled(&connection);
-    let (page, size) = first_page(&connection, table);
-    let path = store.path().to_owned();
-    drop((store, connection));
+    drop(connection);
+    let path = Store::file(bed.root());
     let mut file = std::fs::read(&path).unwrap();
     let at = usize::try_from((page - 1) * size).unwrap();
     file[at..at + usize::try_from(size).unwrap()].fill(0);
     std::fs::write(&path, file).unwrap();
-    bed
 }
 
 /// Records are written beside a damaged index, the damage is named, and a collection mends it.
@@ -403,6 +412,72 @@ fn a_session_is_removed_also_from_a_damaged_index() {
     let store = bed.open();
     store.remove(&id(1), &search_text).unwrap();
     assert_eq!(store.search("apples", 9).unwrap(), []);
+}
+
+/// While records are decoded another store appends one each time, and a third removes a session that was read already: a
+/// lock held meanwhile would keep them out.
+#[test]
+fn others_append_and_remove_while_a_damaged_index_is_made_again() {
+    let (bed, store, connection) = bed();
+    bed.session(3, 4);
+    connection.execute_batch("DELETE FROM search_data").unwrap();
+    drop((store, connection));
+    let store = bed.open();
+    let other = RefCell::new(bed.open().create(id(2), crate::bed::start("/work")).unwrap());
+    let decoded = Cell::new(0);
+    // The last of them comes when those are read that came meanwhile; it is read itself in the transaction.
+    let before = RECORDS + 4;
+    let appended = before + 1;
+    let beside = |seq: Seq, bytes: &[u8], fetch: &mut dyn FnMut(&Hash) -> Option<Arc<str>>| {
+        if decoded.get() == before {
+            assert_eq!(bed.open().remove(&id(3), &search_text).unwrap().left, Removed::Whole);
+        }
+        if decoded.get() < appended {
+            fill(&mut other.borrow_mut(), 1);
+        }
+        decoded.set(decoded.get() + 1);
+        search_text(seq, bytes, fetch)
+    };
+    store.collect(Collect::Remove, &beside).unwrap();
+    assert_eq!(decoded.get(), before + appended);
+    assert_eq!(store.check_all().unwrap(), []);
+    let said = |records: u64| (1..records).filter(|seq| seq % 4 != 3).count();
+    let mut found = [0; 2];
+    for hit in store.search("apples", 99).unwrap() {
+        found[usize::from(hit.session == id(2))] += 1;
+        assert!(hit.session != id(3));
+    }
+    assert_eq!(found, [said(RECORDS), said(appended)]);
+    // Nothing of the removed session is left in the index, where no search would show it.
+    let connection = Connection::open(store.path()).unwrap();
+    let rows: i64 = connection.query_row("SELECT count(*) FROM search", [], |row| row.get(0)).unwrap();
+    assert_eq!(usize::try_from(rows).unwrap(), said(RECORDS) + said(appended));
+}
+
+#[test]
+fn an_index_that_is_made_again_beside_records_that_cannot_be_read_says_so() {
+    let (bed, store, connection) = bed();
+    let mut writer = store.create(id(2), crate::bed::start("/work")).unwrap();
+    let long = |seq: u64| crate::bed::append(seq, crate::bed::said(&format!("quinces {}", "x".repeat(3_000))));
+    let six: Vec<_> = [nth(0)].into_iter().chain((1..7).map(long)).collect();
+    writer.append(&six, stele_store::Durability::Normal, None).unwrap();
+    bed.session(4, 2);
+    drop((writer, store));
+    // A leaf of the records in which one of the second session's long ones lies, and no neighbour of the third session.
+    let leaf = "SELECT pageno FROM dbstat WHERE name = 'records' AND pagetype = 'leaf' ORDER BY path";
+    let leaves: Vec<i64> =
+        connection.prepare(leaf).unwrap().query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    assert!(leaves.len() > 5, "{leaves:?}");
+    connection.execute_batch("DELETE FROM search_data").unwrap();
+    let size = first_page(&connection, "records").1;
+    zero(&bed, connection, (leaves[leaves.len() - 4].unsigned_abs(), size));
+    let store = bed.open();
+    let unread = [1, 2, 4].into_iter().filter(|n| !store.read(&id(*n), Seq(0)).unwrap().all(|record| record.is_ok()));
+    let unread = unread.count() as u64;
+    assert!(unread > 0);
+    let removed = store.remove(&id(4), &search_text).unwrap();
+    assert_eq!((removed.left, removed.unindexed), (Removed::Whole, unread));
+    assert!(!store.search("apples", 99).unwrap().is_empty());
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Stamp {
 
     /// True for a file with hard links.
     pub(super) fn has_other_names(&self) -> bool {
-        self.names > 1 && !crate::change::is_link(self.mode)
+        self.names > 1 && !crate::stands::is_link(self.mode)
     }
 
     /// Which file it is, whatever becomes of its name and content.
@@ -116,7 +116,7 @@ impl Entry {
 }
 
 fn read(path: &Path, mode: u32) -> io::Result<Vec<u8>> {
-    if crate::change::is_link(mode) {
+    if crate::stands::is_link(mode) {
         return Ok(fs::read_link(path)?.into_os_string().into_vec());
     }
     // What grows while it is read is not read to its end.

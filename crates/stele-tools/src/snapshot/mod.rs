@@ -154,7 +154,8 @@ impl Snapshot {
         if !way.all(is_folder) || !(kind.is_file() || kind.is_symlink()) {
             return None;
         }
-        Entry::look(path, Some(before), &mut limits::SNAPSHOT_FILE_BYTES.default.clone())
+        let mut room = limits::SNAPSHOT_FILE_BYTES.default;
+        Entry::look(path, Some(before), &mut room)
     }
 
     /// Files that this look has not read and that stand under another name now, by their old and new name.

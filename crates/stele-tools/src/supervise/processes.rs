@@ -97,14 +97,14 @@ pub(super) fn group_lives(group: Pid) -> bool {
     if rustix::process::test_kill_process_group(group) == Err(rustix::io::Errno::SRCH) {
         return false;
     }
-    table().is_empty() || !members(group).is_empty()
+    let table = table();
+    table.is_empty() || table.iter().any(|row| row.is_member(group))
 }
 
 /// The living members of a process group.
 pub(super) fn members(group: Pid) -> Vec<Row> {
-    let number = group.as_raw_nonzero().get();
     let mut table = table();
-    table.retain(|row| row.process.group == number && !row.zombie);
+    table.retain(|row| row.is_member(group));
     table
 }
 
@@ -162,6 +162,11 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Row> {
 }
 
 impl Row {
+    /// True for a living member of a process group.
+    fn is_member(&self, group: Pid) -> bool {
+        self.process.group == group.as_raw_nonzero().get() && !self.zombie
+    }
+
     /// True as long as this very process runs, in the group it was in.
     pub(super) fn lives(&self) -> bool {
         row(self.process.pid)

@@ -194,20 +194,20 @@ impl Watched<'_> {
         if self.gone() {
             return Left::default();
         }
-        let rows = match self.reach {
+        Left { any: true, ..processes::left(self.living()) }
+    }
+
+    /// What lives of the command, as far as the table shows it.
+    fn living(&self) -> Vec<Row> {
+        match self.reach {
             Reach::Descendants => descendants(rustix::process::getpid()),
-            Reach::Group => Vec::new(),
-        };
-        Left { any: true, ..processes::left(rows) }
+            Reach::Group => processes::members(self.group),
+        }
     }
 
     /// Lets a command go on that suspended itself, once nothing of it is left that could.
     fn wake(&mut self) {
-        let rows = match self.reach {
-            Reach::Descendants => descendants(rustix::process::getpid()),
-            Reach::Group => processes::members(self.group),
-        };
-        if rows.iter().all(|row| row.suspended) {
+        if self.living().iter().all(|row| row.suspended) {
             self.signal(&[Signal::CONT]);
         }
     }

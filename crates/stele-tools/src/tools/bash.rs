@@ -43,9 +43,9 @@ impl Arguments {
     }
 
     /// The command line as it has to be judged: what it does depends on its folder.
-    fn judged(&self) -> String {
+    fn judged(&self, roots: &Roots) -> String {
         match &self.cwd {
-            Some(cwd) => format!("cd -- '{}'\n{}", cwd.replace('\'', r"'\''"), self.command),
+            Some(cwd) => format!("cd -- '{}'\n{}", roots.for_the_shell(cwd).replace('\'', r"'\''"), self.command),
             None => self.command.clone(),
         }
     }
@@ -93,12 +93,8 @@ impl Bash {
 
     /// The folder that a call asks for, if it does.
     fn folder(&self, arguments: &Arguments, invocation: &Invocation<'_>) -> Result<Option<PathBuf>> {
-        let Some(asked) = &arguments.cwd else { return Ok(None) };
-        let found = self.roots.place(invocation.cwd, &invocation.session.id).find(asked)?.path;
-        if !found.is_dir() {
-            return Err(Error::Value(format!("cwd = {asked:?} is not a folder")));
-        }
-        Ok(Some(found))
+        let place = self.roots.place(invocation.cwd, &invocation.session.id);
+        arguments.cwd.as_deref().map(|asked| place.folder(asked)).transpose()
     }
 
     fn output(&self, session: &SessionId, id: &str) -> Output {
@@ -184,7 +180,7 @@ impl Tool for Bash {
     fn subjects(&self, arguments: &str) -> Result<Vec<Subject>, ToolError> {
         let arguments = self.declared.parse(arguments)?;
         self.timeout(&arguments)?;
-        Ok(vec![Subject::Command(arguments.judged())])
+        Ok(vec![Subject::Command(arguments.judged(&self.roots))])
     }
 
     fn call_card(&self, arguments: &str, _: &Path) -> CallCard {

@@ -100,16 +100,16 @@ impl Tool for Edit {
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
         let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Edit) };
-        let path = card::location(&arguments.path, cwd, 1).path;
+        let path = self.roots.location(&arguments.path, cwd, 1).path;
         let edits = arguments.edits.as_deref().unwrap_or_default();
         let files = edits
             .iter()
             .map(|edit| CardFile { path: path.clone(), old: Some(edit.old.clone()), new: edit.new.clone() })
             .collect();
         let lines = edits.iter().filter_map(|edit| edit.near_line);
-        let mut locations: Vec<_> = lines.map(|line| card::location(&arguments.path, cwd, line.max(1))).collect();
+        let mut locations: Vec<_> = lines.map(|line| self.roots.location(&arguments.path, cwd, line.max(1))).collect();
         if locations.is_empty() {
-            locations.push(card::location(&arguments.path, cwd, 1));
+            locations.push(self.roots.location(&arguments.path, cwd, 1));
         }
         let title = format!("Edit {}", card::title(&card::relative(&arguments.path, cwd)));
         CallCard::Diff { title, files, locations }
@@ -150,7 +150,8 @@ fn refused(asked: &str, refusal: &stele_edit::Refusal) -> Error {
 
 /// An edit that fits, before anything is written.
 struct Planned {
-    found: Option<Found>,
+    /// The name that was taken, where it only looks like the one asked for.
+    instead: Option<String>,
     target: PathBuf,
     shown: String,
     before: Option<Vec<u8>>,
@@ -169,22 +170,13 @@ fn plan(place: &Place, arguments: &Arguments, engine: &stele_edit::Options) -> R
         }
         (Some(_), Some(_)) => return Err(Error::Value("give edits or input, not both".to_owned())),
     };
-    let mut missing = None;
-    let found = match place.find(asked) {
-        Err(error @ Error::Missing { .. }) if creates => {
-            missing = Some(error);
-            None
-        }
-        found => Some(found?),
-    };
-    let (target, before) = match &found {
-        Some(found) => {
-            let target = place.not_kept(asked, found.path.clone())?;
-            let before = file::read(&target, asked)?;
-            (target, Some(before))
-        }
-        None => (place.writable(asked)?.path, None),
-    };
+    let Found { path: target, instead } = place.writable(asked)?;
+    let before = file::read_if_there(file::LARGEST, &target, asked)?;
+    // The nearest names help more than what the engine says.
+    let missing = || before.is_none().then(|| place.missing(asked));
+    if let Some(missing) = (!creates).then(missing).flatten() {
+        return Err(missing);
+    }
     let shown = card::relative(&target.display().to_string(), &place.cwd);
     let applied = match (edits, &arguments.input) {
         (_, Some(input)) => engine.edit_input(Some(&shown), before.as_deref(), input),
@@ -193,15 +185,11 @@ fn plan(place: &Place, arguments: &Arguments, engine: &stele_edit::Options) -> R
             engine.apply(before.as_deref().unwrap_or_default(), &edits)
         }
     };
-    let applied = match applied {
-        Ok(applied) => applied,
-        // The nearest names help more.
-        Err(refusal) => {
-            let nearest = missing.filter(|_| refusal.code == "edit.missing");
-            return Err(nearest.unwrap_or_else(|| refused(asked, &refusal)));
-        }
-    };
-    Ok(Planned { found, target, shown, before, applied })
+    let applied = applied.map_err(|refusal| {
+        let nearest = (refusal.code == "edit.missing").then(missing).flatten();
+        nearest.unwrap_or_else(|| refused(asked, &refusal))
+    })?;
+    Ok(Planned { instead, target, shown, before, applied })
 }
 
 /// What an edit would make of its file as it is now.
@@ -221,7 +209,7 @@ fn edit(
     (seen, ahead): (&ReadFiles, &Ahead),
     claim: &mut Claim,
 ) -> Result<ToolOutput> {
-    let Planned { found, target, shown, before, applied } = plan(place, arguments, engine)?;
+    let Planned { instead, target, shown, before, applied } = plan(place, arguments, engine)?;
     let (asked, before, after) = (arguments.path.as_str(), before.as_deref(), applied.bytes.as_slice());
     // It says as little of what was there as a write does.
     if let (stele_edit::Dialect::Whole, Some(before)) = (applied.dialect, before) {
@@ -237,7 +225,7 @@ fn edit(
     for note in &applied.notes {
         let _ = write!(text, "\n[{note}]");
     }
-    if let Some(name) = found.and_then(|found| found.instead) {
+    if let Some(name) = instead {
         let _ = write!(text, "\n[opened {name}, the only name that looks like the one asked for]");
     }
     if let (Some(known), Some(before)) = (seen.get(&target), before)

@@ -64,7 +64,7 @@ impl Tool for Ls {
         CallCard::Generic {
             title: card::title(&format!("List {}", card::relative(path, cwd))),
             kind: CardKind::Search,
-            locations: vec![card::location(path, cwd, 1)],
+            locations: vec![self.0.roots.location(path, cwd, 1)],
         }
     }
 

@@ -78,7 +78,7 @@ impl Tool for Patch {
         CallCard::Generic {
             title: card::title(&format!("Patch {}", names.join(", "))),
             kind: CardKind::Edit,
-            locations: paths.iter().map(|path| card::location(path, cwd, 1)).collect(),
+            locations: paths.iter().map(|path| self.roots.location(path, cwd, 1)).collect(),
         }
     }
 
@@ -134,7 +134,7 @@ fn patch(
         changes.iter().map(|step| Before::note(&step.path, befores.get(step.path.as_path()).copied())).collect();
     let after = changes.iter().map(|step| match &step.becomes {
         Becomes::Content(wanted) => (Some(wanted.bytes), wanted.mode),
-        Becomes::Gone(_) | Becomes::Moved(_) => (None, None),
+        Becomes::Gone { .. } | Becomes::Moved(_) => (None, None),
     });
     let steps = noted.iter().zip(after.clone());
     claim.announce(steps.map(|(before, (bytes, mode))| before.becomes(bytes, mode)).collect(), ahead)?;

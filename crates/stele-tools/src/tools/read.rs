@@ -120,7 +120,7 @@ impl Tool for Read {
         CallCard::Generic {
             title: format!("Read {}{window}", card::title(&names.join(", "))),
             kind: CardKind::Read,
-            locations: paths.iter().map(|path| card::location(path, cwd, first)).collect(),
+            locations: paths.iter().map(|path| self.roots.location(path, cwd, first)).collect(),
         }
     }
 

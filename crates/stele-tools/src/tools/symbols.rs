@@ -59,7 +59,7 @@ impl Tool for Symbols {
         CallCard::Generic {
             title: card::title(&format!("Symbols of {}", card::relative(&arguments.path, cwd))),
             kind: CardKind::Search,
-            locations: vec![card::location(&arguments.path, cwd, 1)],
+            locations: vec![self.0.roots.location(&arguments.path, cwd, 1)],
         }
     }
 

@@ -50,12 +50,12 @@ impl From<Status> for TodoStatus {
 }
 
 /// Gives an item that came as its text, or without its status, the form that it should have.
-fn complete(item: &mut Value) {
+fn complete(item: &mut Value) -> Result<(), String> {
     if item.is_string() {
         *item = json!({"text": item.take()});
     }
-    let Some(fields) = item.as_object_mut() else { return };
-    let _ = rename(fields, &["text", "content"]);
+    let Some(fields) = item.as_object_mut() else { return Ok(()) };
+    rename(fields, &["text", "content"])?;
     match fields.get("status").and_then(Value::as_str) {
         None if fields.get("status").is_none_or(Value::is_null) => {
             fields.insert("status".to_owned(), "pending".into());
@@ -63,6 +63,7 @@ fn complete(item: &mut Value) {
         Some("completed") => drop(fields.insert("status".to_owned(), "done".into())),
         _ => {}
     }
+    Ok(())
 }
 
 /// The tool.
@@ -73,9 +74,8 @@ pub(crate) struct Todo {
 impl Todo {
     pub(crate) fn new() -> Self {
         let declared = Declared::new("todo", include_str!("todo.md"), "").forgiving(|fields| {
-            let items = fields.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
-            items.for_each(complete);
-            Ok(())
+            let mut items = fields.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
+            items.try_for_each(complete)
         });
         Self { declared }
     }

@@ -67,7 +67,7 @@ impl Tool for Write {
 
     fn call_card(&self, arguments: &str, cwd: &Path) -> CallCard {
         let Ok(arguments) = self.declared.parse(arguments) else { return self.declared.plain_card(CardKind::Edit) };
-        let place = card::location(&arguments.path, cwd, 1);
+        let place = self.roots.location(&arguments.path, cwd, 1);
         CallCard::Diff {
             title: format!("Write {}", card::title(&card::relative(&arguments.path, cwd))),
             files: vec![CardFile { path: place.path.clone(), old: None, new: arguments.content }],
@@ -102,7 +102,7 @@ pub(crate) fn preview(place: &Place, arguments: &str) -> Result<Option<Preview>>
         return Ok(None);
     }
     let target = place.writable(&arguments.path)?.path;
-    let before = file::read_if_there(&target, &arguments.path)?;
+    let before = file::read_if_there(file::HELD, &target, &arguments.path)?;
     Ok(Some(Preview::of(target, before.as_deref(), arguments.content.as_bytes())))
 }
 
@@ -145,7 +145,7 @@ fn write(
     let content = arguments.content.as_bytes();
     let Found { path: target, instead } = place.writable(asked)?;
     let shown = card::relative(&target.display().to_string(), &place.cwd);
-    let before = file::read_if_there(&target, asked)?;
+    let before = file::read_if_there(file::HELD, &target, asked)?;
     if let Some(before) = &before {
         if before == content {
             // Who sends it knows it.

@@ -108,6 +108,10 @@ fn slips_that_leave_no_doubt_cost_no_round_trip() {
     let wrong = |name: &str, arguments: &str| tool(&options(), name).subjects(arguments).unwrap_err();
     let error = wrong("read", r#"{"path":"a","file_path":"b"}"#);
     assert!(error.message.contains("`path` and `file_path` mean the same, and differ"), "{}", error.message);
+    let error = wrong("todo", r#"{"items":["x",{"text":"A","content":"B"}]}"#);
+    assert!(error.message.contains("`text` and `content` mean the same, and differ"), "{}", error.message);
+    let same = session.call("todo", json!({"items": [{"text": "A", "content": "A"}]}));
+    assert_eq!(same.content, "0 done, 0 in progress, 1 pending");
     for (arguments, said) in [("{}", "path is missing"), (r#"{"path":""}"#, "path is empty")] {
         let error = wrong("read", arguments);
         assert!(error.message.contains(said) && error.message.contains(r#"expected {"path"?"#), "{}", error.message);

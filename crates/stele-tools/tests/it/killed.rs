@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
-use stele_testkit::{Kills, Left, take_named};
+use stele_testkit::{Kills, Left, remove_leftovers};
 
 use crate::{PROGRAM, Session};
 
@@ -48,7 +48,7 @@ fn kill(session: &Session, calls: &[&str], input: Option<&Path>, contents: (Opti
         nobody_works_on(path.to_str().unwrap());
         let found = fs::read(&path).ok();
         let is = |content: Option<&str>| found.as_deref() == content.map(str::as_bytes);
-        take_named(&session.path(), new.as_bytes()).unwrap();
+        remove_leftovers(&session.path(), new.as_bytes()).unwrap();
         let expected: Vec<&str> = names.iter().copied().filter(|name| *name != "file" || found.is_some()).collect();
         assert_eq!(names_there(), expected, "killed after {wait:?}");
         match (is(old), is(Some(new))) {

@@ -1,12 +1,14 @@
 //! The built-in tools on real files and real processes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up fails")]
 
+mod closed;
 mod contract;
 #[cfg(feature = "documents")]
 mod documents;
 mod edit_and_write;
 mod folder;
 mod jobs;
+mod judged;
 mod killed;
 #[cfg(not(any(feature = "documents", feature = "symbols", feature = "web")))]
 mod lean;

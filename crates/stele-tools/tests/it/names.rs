@@ -88,3 +88,32 @@ fn home_is_expanded() {
     session.tools = stele_tools::builtin(&session.options);
     assert_eq!(session.call("read", json!({"path": "~/a.txt"})).content, "1→x");
 }
+
+#[test]
+fn a_link_to_a_name_that_is_not_there_leads_to_the_one_that_looks_the_same() {
+    let session = Session::new();
+    session.file("x y", "");
+    std::os::unix::fs::symlink("x\u{a0}y", session.path().join("a")).unwrap();
+    let output = session.call("edit", json!({"path": "a", "edits": [{"old": "", "new": "mine\n"}]}));
+    assert_eq!(output.error, None, "{}", output.content);
+    assert!(output.content.contains("[opened x y, the only name"), "{}", output.content);
+    assert_eq!(session.content("x y"), "mine\n");
+    assert!(session.call("read", json!({"path": "a"})).content.contains("mine"));
+    assert_eq!(session.call("write", json!({"path": "a", "content": "more\n"})).error, None);
+    assert_eq!(session.content("x y"), "more\n");
+    assert!(!session.path().join("x\u{a0}y").exists());
+}
+
+#[test]
+fn nothing_is_made_above_a_folder_that_does_not_exist() {
+    let session = Session::new();
+    session.file("f", "x");
+    for (tool, more) in [("write", json!({"content": "y"})), ("edit", json!({"edits": [{"old": "", "new": "y"}]}))] {
+        for path in ["new/../made", "f/../made"] {
+            let mut arguments = more.clone();
+            arguments["path"] = path.into();
+            assert_eq!(code(&session.call(tool, arguments)), "file.io", "{tool} {path}");
+        }
+    }
+    assert!(!session.path().join("made").exists());
+}

@@ -198,4 +198,7 @@ fn without_a_supervisor_the_same_command_gives_the_same() {
     assert_eq!(code(&output), "bash.timeout");
     assert!(output.content.contains("nothing of it is left running"), "{}", output.content);
     assert_eq!(processes_in(&session.path()), Vec::<String>::new());
+    // What goes on in the command's group is known by its name.
+    let output = bash(&session, "sleep 300 > /dev/null 2>&1 & echo $!");
+    assert!(output.content.contains(&format!("sleep ({})", printed(&output))), "{}", output.content);
 }

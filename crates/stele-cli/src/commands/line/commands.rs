@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use stele_agent::{Agent, ChangedSince, Command, Taken};
-use stele_core::{By, Mode, Reuse};
+use stele_core::{By, Mode, Restoring, Reuse};
 use stele_store::Filter;
 
 use super::{Line, Next, open};
 use crate::command;
-use crate::commands::cache;
-use crate::commands::undo::{self, Way};
+use crate::commands::{cache, undo};
 use crate::cut;
 use crate::drive::Confirmed;
 use crate::error::{CommandError, Result};
@@ -34,8 +33,8 @@ impl Line<'_> {
             ("mode", argument) => self.mode(argument)?,
             ("cost", _) => self.cost()?,
             ("cache", _) => self.cache()?,
-            ("undo", argument) => self.restore(Way::Undo, argument).await?,
-            ("redo", argument) => self.restore(Way::Redo, argument).await?,
+            ("undo", argument) => self.restore(Restoring::Undo, argument).await?,
+            ("redo", argument) => self.restore(Restoring::Redo, argument).await?,
             ("changes", _) => {
                 let lines = undo::changes(self.conversation.driver.state(), self.setup.look.stderr()).join("\n");
                 self.say(&lines);
@@ -117,7 +116,7 @@ impl Line<'_> {
 
     /// Takes a turn back or does it again. Where somebody changed a file since, it asks first. What waited for a new
     /// cache prefix is taken with the one that this begins, and has a price of its own.
-    async fn restore(&mut self, way: Way, choice: Option<&str>) -> Result<()> {
+    async fn restore(&mut self, way: Restoring, choice: Option<&str>) -> Result<()> {
         let changed_since = match choice {
             None | Some("leave") => ChangedSince::Leave,
             Some("overwrite") => ChangedSince::Overwrite,
@@ -129,7 +128,7 @@ impl Line<'_> {
         };
         let folder = self.conversation.driver.state().session().map(|session| session.cwd.clone()).unwrap_or_default();
         let (folder, style) = (Path::new(&folder), self.setup.look.stderr());
-        let preview = way.preview(self.conversation.driver.state(), self.agent.store(), changed_since)?;
+        let preview = undo::preview(way, self.conversation.driver.state(), self.agent.store(), changed_since)?;
         let left = preview.map(|preview| preview.left).unwrap_or_default();
         if choice.is_none() && left.iter().any(|left| undo::overwritable(&left.why)) {
             let mut lines = undo::left_lines(&left, folder, style);
@@ -141,7 +140,8 @@ impl Line<'_> {
             return Ok(());
         }
         let waited = self.conversation.driver.drift().is_some_and(|drift| drift.taken == Taken::AtTheNextCut);
-        let restored = way.carry_out(&mut self.conversation.driver, changed_since)?;
+        let restored = undo::carry_out(way, &mut self.conversation.driver, changed_since).await?;
+        undo::tell_finished(&mut self.conversation.driver, &mut self.front.view);
         let mut lines = undo::lines(way, &restored, folder, style);
         lines.push(style.dim("the next request begins a new cache prefix"));
         self.say(&lines.join("\n"));

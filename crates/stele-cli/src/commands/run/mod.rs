@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use stele_agent::{Agent, ChangedSince, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
-use stele_core::{CallStage, EndReason, Millis, Mode, Phase, Source};
+use stele_core::{CallStage, EndReason, Millis, Mode, Phase, Restoring, Source};
 use stele_tools::Jobs;
 
 use crate::args::{Global, RunArgs};
@@ -261,7 +261,7 @@ impl Run {
         if let Some(text) = front.view.text() {
             text.aside(&format!("asking again: {}", shorten(&one_line(&prompt), 60)));
         }
-        undo::Way::Undo.carry_out(&mut conversation.driver, ChangedSince::Leave)?;
+        undo::carry_out(Restoring::Undo, &mut conversation.driver, ChangedSince::Leave).await?;
         self.say(prompt, Source::Person, limits, conversation, front).await
     }
 

@@ -1,11 +1,13 @@
 //! The known name that a slip of the pen was meant as.
 
 /// The candidate with the smallest edit distance; of several the one of the same length.
+#[must_use]
 pub fn closest(given: &str, candidates: impl Iterator<Item = String>) -> Option<String> {
     candidates.min_by_key(|candidate| (distance(given, candidate), given.len().abs_diff(candidate.len())))
 }
 
 /// The candidates with the smallest edit distances, so many of them, the nearest first.
+#[must_use]
 pub fn several(given: &str, candidates: impl Iterator<Item = String>, most: usize) -> Vec<String> {
     let mut candidates: Vec<String> = candidates.collect();
     candidates.sort_by_key(|candidate| (distance(given, candidate), given.len().abs_diff(candidate.len())));
@@ -13,7 +15,8 @@ pub fn several(given: &str, candidates: impl Iterator<Item = String>, most: usiz
     candidates
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two names.
+/// The edit distance: insertions, deletions, replacements and swaps of neighbours between two names.
+#[must_use]
 pub fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
     let mut rows = vec![(0..=other.len()).collect::<Vec<usize>>()];
@@ -31,4 +34,18 @@ pub fn distance(one: &str, other: &str) -> usize {
         rows.push(row);
     }
     rows[one.len()][other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (one, other, expect) in
+            [("main.rs", "mian.rs", 1), ("", "abc", 3), ("read", "read", 0), ("élan", "elan", 1), ("abc", "cab", 2)]
+        {
+            assert_eq!((distance(one, other), distance(other, one)), (expect, expect), "{one} {other}");
+        }
+    }
 }
