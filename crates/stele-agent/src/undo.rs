@@ -9,8 +9,10 @@
 //! keeps what it is, unless somebody asked for more.
 
 mod finish;
+mod owing;
 mod plan;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use stele_core::{
@@ -22,6 +24,7 @@ use stele_store::Store;
 use crate::driver::Driver;
 use crate::{Agent, ChangedSince, Error, Result};
 pub use finish::Finished;
+use owing::Owing;
 use plan::Plan;
 
 /// What an undo or redo did, or would do.
@@ -50,7 +53,7 @@ pub struct Restored {
 /// The store cannot be read.
 pub fn preview_undo(state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
     let Some(last) = state.history().done().last() else { return Ok(None) };
-    let plan = Plan::backwards(last.files.values(), store, changed_since)?;
+    let plan = Plan::backwards(&Owing::before(last, &folder(state)), store, changed_since)?;
     Ok(Some(plan.restored(last.turn, last.title.clone(), last.not_covered.clone())))
 }
 
@@ -60,7 +63,7 @@ pub fn preview_undo(state: &State, store: &Store, changed_since: ChangedSince) -
 /// The store cannot be read.
 pub fn preview_redo(state: &State, store: &Store, changed_since: ChangedSince) -> Result<Option<Restored>> {
     let Some(undone) = state.history().undone().last() else { return Ok(None) };
-    let plan = Plan::backwards(undone.files.iter(), store, changed_since)?;
+    let plan = Plan::backwards(&Owing::at_once(undone.files.clone()), store, changed_since)?;
     Ok(Some(plan.restored(undone.changes.turn, undone.changes.title.clone(), Vec::new())))
 }
 
@@ -78,8 +81,8 @@ impl Driver {
             return Ok(restored);
         }
         let Some(last) = self.state().history().done().last().cloned() else { return Err(Error::NothingTo("undo")) };
-        let files = last.files.values().cloned().collect();
-        let plan = planned(Arc::clone(&self.agent), files, changed_since).await?;
+        let (turn, folder) = (last.clone(), folder(self.state()));
+        let plan = planned(&self.agent, move || Owing::before(&turn, &folder), changed_since).await?;
         let todo = self.state().todo().to_vec();
         let undone = UndoApplied {
             turn: last.turn,
@@ -112,7 +115,8 @@ impl Driver {
         let Some(undone) = self.state().history().undone().last().cloned() else {
             return Err(Error::NothingTo("redo"));
         };
-        let plan = planned(Arc::clone(&self.agent), undone.files.clone(), changed_since).await?;
+        let files = undone.files.clone();
+        let plan = planned(&self.agent, move || Owing::at_once(files), changed_since).await?;
         let (todo, turn) = (self.state().todo().to_vec(), undone.changes.turn);
         let redone = RedoApplied { turn, by: by.clone(), files: plan.logged(), left: plan.left.clone() };
         let restored = plan.restored(turn, undone.changes.title.clone(), Vec::new());
@@ -174,8 +178,18 @@ impl Driver {
 }
 
 /// Works out how files go back.
-async fn planned(agent: Arc<Agent>, changes: Vec<FileChange>, changed_since: ChangedSince) -> Result<Plan> {
-    beside(move || Plan::backwards(changes.iter(), agent.store(), changed_since)).await
+async fn planned(
+    agent: &Arc<Agent>,
+    owing: impl FnOnce() -> Owing + Send + 'static,
+    changed_since: ChangedSince,
+) -> Result<Plan> {
+    let agent = Arc::clone(agent);
+    beside(move || Plan::backwards(&owing(), agent.store(), changed_since)).await
+}
+
+/// The folder whose files commands are watched for.
+fn folder(state: &State) -> PathBuf {
+    state.session().map(|session| PathBuf::from(&session.cwd)).unwrap_or_default()
 }
 
 /// Does what reads and writes files, and waits for others to be done with their folders, beside the driver's thread.

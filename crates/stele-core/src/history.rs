@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::course::{self, Course, Meanwhile};
 use crate::cut::Origin;
 use crate::{
     CallId, FileChange, FileChanged, FileVersion, JobId, RedoApplied, Seq, SurfaceItem, TodoItem, ToolErrorClass,
@@ -10,6 +11,14 @@ use crate::{
 
 /// Most characters of a title.
 const TITLE: usize = 80;
+
+/// The tools that say what they are about to change before they change it.
+const ANNOUNCING: [&str; 3] = ["edit", "patch", "write"];
+
+/// True for a tool of which is known, from what it had said, how far it came when it was interrupted.
+pub(crate) fn announces(tool: &str) -> bool {
+    ANNOUNCING.contains(&tool)
+}
 
 /// What a prompt is named by in lists: its first line, cut after 80 characters, which an ellipsis tells.
 #[must_use]
@@ -45,6 +54,17 @@ pub struct TurnChanges {
     first_job: JobId,
     /// Its files, by path: from before its first change to after its last one.
     pub files: BTreeMap<String, FileChange>,
+    /// How it came to that, by path.
+    pub courses: BTreeMap<String, Course>,
+    /// How many changes and results there were.
+    count: u32,
+    /// The place of the last result among them.
+    last_result: u32,
+    /// The place of the result before that of the last command: what was changed until then and not by it was changed
+    /// before it.
+    before_command: u32,
+    /// True when something of the session may run in the background.
+    background: bool,
     /// Effects that an undo does not reach, in words.
     pub not_covered: Vec<String>,
     /// The things to do before it.
@@ -217,36 +237,48 @@ impl History {
         Some((last.first?, last.first_job))
     }
 
-    pub(crate) fn changed(&mut self, changed: &FileChanged) {
+    /// A file changed, or is about to; `background` tells whether jobs run.
+    pub(crate) fn changed(&mut self, changed: &FileChanged, background: bool) {
         let Some(open) = &mut self.open else { return };
+        open.background |= background;
         let change = light(&changed.change);
         owe_no_more(&mut self.unrestored, &change.path);
-        if changed.ahead {
-            let ahead = self.ahead.entry(changed.call).or_default();
-            match ahead.iter_mut().find(|said| said.path == change.path) {
-                // Nothing came of what it had said, since somebody else changed the file meanwhile.
-                Some(said) => {
-                    let void = std::mem::replace(said, change.clone());
-                    open.files.retain(|_, known| known.path != void.path || known.before != void.before);
-                }
-                None => ahead.push(change.clone()),
+        let said = self.ahead.get_mut(&changed.call).and_then(|it| it.iter_mut().find(|it| it.path == change.path));
+        let announced = changed.ahead || said.is_some();
+        let left = match said {
+            // Nothing came of what it had said, since somebody else changed the file meanwhile.
+            Some(said) if changed.ahead => {
+                let void = std::mem::replace(said, change.clone());
+                open.forget(&void);
+                Some(void.before)
             }
-        } else if let Some(ahead) = self.ahead.get_mut(&changed.call) {
-            let known = ahead.iter_mut().filter(|known| known.path == change.path);
-            known.for_each(|known| known.after = change.after);
-        }
-        match open.files.get_mut(&change.path) {
-            Some(known) => known.after = change.after,
-            None => drop(open.files.insert(change.path.clone(), change)),
-        }
+            // What it had said came to something else.
+            Some(said) => {
+                said.after = change.after;
+                return open.correct(change);
+            }
+            None if changed.ahead => {
+                self.ahead.entry(changed.call).or_default().push(change.clone());
+                None
+            }
+            None => None,
+        };
+        open.changed(change, left, announced);
     }
 
     /// A call ended: what it did beyond what is known of files.
     pub(crate) fn result(&mut self, result: &ToolResult, tool: &str) {
-        let ahead = self.ahead.remove(&result.call);
+        self.ahead.remove(&result.call);
         let Some(open) = &mut self.open else { return };
         let unknown = result.error.as_ref().is_some_and(|error| error.class == ToolErrorClass::OutcomeUnknown);
-        let unknown = (unknown && ahead.is_none())
+        if !announces(tool) && (unknown || !result.meta.not_covered.is_empty()) {
+            open.before_command = open.last_result;
+        }
+        open.count += 1;
+        open.last_result = open.count;
+        let left = result.meta.process.as_ref().is_some_and(|process| process.left.is_some());
+        open.background |= left || !result.meta.jobs.is_empty();
+        let unknown = (unknown && !announces(tool))
             .then(|| format!("what {tool} ({}) did before it was interrupted: nobody knows", result.call));
         for words in result.meta.not_covered.iter().cloned().chain(unknown) {
             if !open.not_covered.contains(&words) {
@@ -297,6 +329,51 @@ impl History {
 }
 
 impl TurnChanges {
+    /// One more change of a file; `left` is what the turn had left there, where that is not what it last said.
+    fn changed(&mut self, change: FileChange, left: Option<Option<FileVersion>>, announced: bool) {
+        self.count += 1;
+        let here = Course { first: self.count, last: self.count, announced, between: None };
+        let known = self.files.get(&change.path).filter(|known| known.before != known.after);
+        let (Some(known), Some(mut course)) = (known, self.courses.get(&change.path).copied()) else {
+            // What it was before the turn, or what somebody made of what the turn had taken back by itself.
+            self.courses.insert(change.path.clone(), here);
+            self.files.insert(change.path.clone(), change);
+            return;
+        };
+        let is_left =
+            |name: &String| self.files.get(name).is_some_and(|other| course::is_same(other.after, change.before));
+        let meanwhile = Meanwhile {
+            left: left.unwrap_or(known.after),
+            command: self.before_command > course.last,
+            background: self.background,
+            announced,
+            other_name: change.linked.iter().flatten().any(is_left),
+        };
+        course.goes_on(known, &change, &meanwhile);
+        self.courses.insert(
+            change.path.clone(),
+            Course { last: self.count, announced: course.announced || announced, ..course },
+        );
+        if let Some(known) = self.files.get_mut(&change.path) {
+            known.after = change.after;
+        }
+    }
+
+    /// What was said of a file came to something else.
+    fn correct(&mut self, change: FileChange) {
+        if let Some(known) = self.files.get_mut(&change.path) {
+            known.after = change.after;
+        }
+    }
+
+    /// Nothing came of what was said of a file, and nothing else is known of it.
+    fn forget(&mut self, void: &FileChange) {
+        if self.files.get(&void.path).is_some_and(|known| known.before == void.before) {
+            self.files.remove(&void.path);
+            self.courses.remove(&void.path);
+        }
+    }
+
     /// What stood there just before a redo is what an undo brings back from now on, as far as it is kept.
     fn replaced(&mut self, file: &FileChange) {
         if let Some(known) = self.files.get_mut(&file.path)

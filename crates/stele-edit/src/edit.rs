@@ -57,6 +57,8 @@ pub enum Healed {
     BlankLines,
     /// Only first and last line and most of the body are as written.
     Anchored,
+    /// An XML section around the text, in which nothing is escaped.
+    Cdata,
     /// A code fence around the text.
     Fence,
     /// Line numbers in front of the lines.
@@ -77,6 +79,7 @@ impl Healed {
             Self::Escapes => "escapes",
             Self::BlankLines => "blank_lines",
             Self::Anchored => "anchored",
+            Self::Cdata => "cdata",
             Self::Fence => "fence",
             Self::Gutter => "gutter",
             Self::Html => "html",

@@ -68,6 +68,8 @@ pub struct Wanted<'a> {
     /// Other names of the file that this was (hard links), as far as they are known; absent when it had none. A file that
     /// comes back is the one that another of its names leads to, where that has its content.
     pub linked: Option<&'a [String]>,
+    /// True for one that becomes a file of its own where it is a name of another by now: the other names stay what they are.
+    pub alone: bool,
 }
 
 /// A file under another name.
@@ -239,7 +241,7 @@ impl<'c, 'a> Step<'c, 'a> {
         match &self.before {
             Some(before) if now.as_ref() == Some(before) => Ok(()),
             Some(before) => {
-                let wanted = Wanted { bytes: &before.bytes, mode: Some(before.mode), linked: None };
+                let wanted = Wanted { bytes: &before.bytes, mode: Some(before.mode), linked: None, alone: false };
                 put(path, shown, (Was::Anything, now.as_ref()), wanted, in_place).map(drop)
             }
             None => {
@@ -270,6 +272,11 @@ fn put(
         return Ok(None);
     }
     let file = now.filter(|now| !now.is_link());
+    if wanted.alone && file.is_some() && names::several(path).is_some() {
+        file::part(path, shown, was, wanted.bytes)?;
+        wanted.mode.map_or(Ok(()), |mode| set_mode(path, shown, mode))?;
+        return Ok(Some(format!("{shown} had got other names (hard links) and is a file of its own again")));
+    }
     let mut in_place = None;
     if file.is_none_or(|file| file.bytes != wanted.bytes) {
         let made_writable = file.filter(|file| wanted.mode.is_some() && file.mode & 0o222 == 0);
@@ -319,7 +326,7 @@ fn make_folder_of(path: &Path, shown: &str) -> Result<()> {
 }
 
 /// Removes the folders above a file that is gone, from the last to `first`, as far as they are empty.
-fn remove_empty(path: &Path, first: Option<&Path>) {
+pub(crate) fn remove_empty(path: &Path, first: Option<&Path>) {
     let Some(first) = first else { return };
     let folders = path.ancestors().skip(1).take_while(|folder| folder.starts_with(first));
     folders.take_while(|folder| fs::remove_dir(folder).is_ok()).for_each(drop);
@@ -347,7 +354,7 @@ mod tests {
         fs::set_permissions(&kept, fs::Permissions::from_mode(0o640)).unwrap();
         std::os::unix::fs::symlink("kept", &link).unwrap();
         fs::write(folder.path().join("x"), "a file, no folder").unwrap();
-        let new = Wanted { bytes: b"new", mode: Some(0o100_755), linked: None };
+        let new = Wanted { bytes: b"new", mode: Some(0o100_755), linked: None, alone: false };
         let made = folder.path().join("deep/er/file");
         let error = apply(&[
             change(&kept, Some(new)),
@@ -372,7 +379,7 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
         let others = ["sh", "-c", "printf theirs >$4; printf changed; exit 1", "sh"];
         let how = InPlace { writer: Some(others.map(Into::into).to_vec()), kept: None };
-        let wanted = Wanted { bytes: b"new", mode: Some(0o100_444), linked: None };
+        let wanted = Wanted { bytes: b"new", mode: Some(0o100_444), linked: None, alone: false };
         let made = Change { was: Was::of(Some(b"old")), ..change(&path, Some(wanted)) };
         let error = super::apply(&[made], &how, &mut Claim::default()).unwrap_err();
         assert_eq!(error.code, "edit.stale");
@@ -391,8 +398,11 @@ mod tests {
             Version { bytes: b"more".to_vec(), mode: 0o100_600 },
         ];
         for wanted in &versions {
-            apply(&[change(&path, Some(Wanted { bytes: &wanted.bytes, mode: Some(wanted.mode), linked: None }))])
-                .unwrap();
+            apply(&[change(
+                &path,
+                Some(Wanted { bytes: &wanted.bytes, mode: Some(wanted.mode), linked: None, alone: false }),
+            )])
+            .unwrap();
             assert_eq!(version(&path).unwrap().as_ref(), Some(wanted));
         }
         apply(&[change(&path, None)]).unwrap();
@@ -411,7 +421,7 @@ mod tests {
         let moved = Moved { from: at("made/large"), made: Some(at("made")), mode: 0o100_755 };
         let moves =
             || Change { shown: "f", path: at("back/large"), was: Was::Nothing, becomes: Becomes::Moved(moved.clone()) };
-        let new = Some(Wanted { bytes: b"new", mode: None, linked: None });
+        let new = Some(Wanted { bytes: b"new", mode: None, linked: None, alone: false });
         let failed = apply(&[moves(), change(&at("made/large"), new), change(&at("small/er"), new)]);
         assert_eq!(failed.unwrap_err().code, "file.io");
         let is = |name: &str, bytes: &[u8], mode| {

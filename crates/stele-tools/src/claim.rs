@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use stele_core::{Ahead, FileChange, ToolOutput};
+use stele_core::{FileChange, ToolOutput};
 
+use crate::announce::Announcer;
 use crate::error::{Error, Result};
 
 /// Times that a change is worked out again.
@@ -34,6 +35,8 @@ pub struct Claim {
     held: BTreeMap<PathBuf, Option<File>>,
     /// What the log was told of last; none of it came to be where somebody else was faster.
     announced: Vec<FileChange>,
+    /// What to say of names of the files that are out of reach.
+    elsewhere: Vec<String>,
     changed: bool,
     again: u32,
 }
@@ -49,10 +52,14 @@ pub fn in_turn<T, E>(mut attempt: impl FnMut(&mut Claim) -> Result<T, E>) -> Res
 /// The same for a call. Where nothing came of what it had announced, its result says so.
 pub(crate) fn in_turn_of_a_call(mut attempt: impl FnMut(&mut Claim) -> Result<ToolOutput>) -> Result<ToolOutput> {
     let mut claim = Claim::default();
-    claim.attempt(&mut attempt).or_else(|error| {
+    let outcome = claim.attempt(&mut attempt).or_else(|error| {
         let announced = std::mem::take(&mut claim.announced).into_iter();
         let changed: Vec<_> = announced.map(|change| FileChange { after: change.before, ..change }).collect();
         if changed.is_empty() { Err(error) } else { Ok(ToolOutput { changed, ..error.into() }) }
+    });
+    outcome.map(|mut output| {
+        output.meta.not_covered.append(&mut claim.elsewhere);
+        output
     })
 }
 
@@ -69,11 +76,12 @@ impl Claim {
     }
 
     /// Tells the log what is about to be changed.
-    pub(crate) fn announce(&mut self, changes: Vec<FileChange>, ahead: &Ahead) -> Result<()> {
+    pub(crate) fn announce(&mut self, changes: Vec<FileChange>, log: &Announcer) -> Result<()> {
+        let (changes, elsewhere) = log.under_every_name(changes);
         let light = |change: &FileChange| FileChange { kept: None, ..change.clone() };
         let announced = changes.iter().map(light).collect();
-        ahead(changes)?;
-        self.announced = announced;
+        log.tell(changes)?;
+        (self.announced, self.elsewhere) = (announced, elsewhere);
         Ok(())
     }
 

@@ -145,6 +145,18 @@ pub(crate) fn replace(path: &Path, asked: &str, was: Was, bytes: &[u8], how: &In
     written.map_err(failed)?.map_or_else(|| Err(Error::Changed { path: asked.to_owned() }), |why| Ok(Some(why)))
 }
 
+/// Gives one name of a file other content, in a file of its own, while it is what it was: the other names stay what they
+/// are.
+pub(crate) fn part(path: &Path, asked: &str, was: Was, bytes: &[u8]) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let before = metadata_of(path, asked)?;
+    match swap(path, folder, before.as_ref(), was, bytes).map_err(Error::io("write", asked))? {
+        Swap::Done => Ok(()),
+        Swap::Changed => Err(Error::Changed { path: asked.to_owned() }),
+        Swap::Instead(why) => Err(Error::io("write", asked)(io::Error::new(io::ErrorKind::PermissionDenied, why))),
+    }
+}
+
 /// A file that nobody may write is not to be changed, whatever the folder it is in would allow.
 pub(crate) fn refuse_read_only(metadata: &Metadata, asked: &str) -> Result<()> {
     match metadata.is_file() && metadata.mode() & 0o222 == 0 {

@@ -12,6 +12,7 @@
 //! **Invariant:** every result passes [`sanitise::inert`] on its way out: valid text, no NUL, no
 //! escape sequence that a terminal would act on.
 
+mod announce;
 mod attributes;
 mod card;
 pub mod change;
@@ -58,6 +59,7 @@ use stele_core::{Future, Tool, limits};
 pub use jobs::{JobView, Jobs};
 pub use overwrite::InPlace;
 pub use preview::{Preview, PreviewOptions, preview};
+pub use snapshot::in_view;
 pub use supervise::{leads_session, supervise};
 pub use unfinished::{Unfinished, unfinished};
 

@@ -48,8 +48,9 @@ pub fn of_each<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str
     found.into_iter().map(of).collect()
 }
 
-/// Which file stands at a path, when it has several names.
-fn several(path: &Path) -> Option<(u64, u64)> {
+/// Which file stands at a path, by device and inode, when it has several names.
+#[must_use]
+pub fn several(path: &Path) -> Option<(u64, u64)> {
     let metadata = fs::symlink_metadata(path).ok()?;
     (metadata.is_file() && metadata.nlink() > 1).then(|| (metadata.dev(), metadata.ino()))
 }

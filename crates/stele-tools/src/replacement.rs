@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use stele_core::{Ahead, Content, FileChange, FileVersion, limits};
+use stele_core::{Content, FileChange, FileVersion, limits};
 
-use crate::change::first_made;
+use crate::announce::Announcer;
+use crate::change::{first_made, remove_empty};
 use crate::claim::Claim;
 use crate::error::Result;
 use crate::overwrite::InPlace;
@@ -83,7 +84,7 @@ impl Replacement<'_> {
     pub(crate) fn carry_out(
         &self,
         claim: &mut Claim,
-        ahead: &Ahead,
+        log: &Announcer,
         how: &InPlace,
     ) -> Result<(FileChange, Option<&'static str>)> {
         claim.hold([self.path]);
@@ -93,8 +94,11 @@ impl Replacement<'_> {
         let was = Was::of(self.before);
         claim.watch(was.check(self.path, self.asked))?;
         let noted = Before::note(self.path, self.before);
-        claim.announce(vec![noted.becomes(Some(self.after), None)], ahead)?;
-        let in_place = claim.watch(file::replace(self.path, self.asked, was, self.after, how))?;
+        claim.announce(vec![noted.becomes(Some(self.after), None)], log)?;
+        let written = file::replace(self.path, self.asked, was, self.after, how);
+        // The folders that were made for a file go with it.
+        let written = written.inspect_err(|_| remove_empty(self.path, noted.made.as_deref()));
+        let in_place = claim.watch(written)?;
         Ok((noted.became(Some(self.after)), in_place))
     }
 }

@@ -128,7 +128,7 @@ impl Planned {
                     Entry::Link => Some(LINK_MODE),
                     Entry::File => change.mode.map(|mode| mode & 0o777).or_else(kept),
                 };
-                let becomes = Becomes::Content(Wanted { bytes: after, mode, linked: None });
+                let becomes = Becomes::Content(Wanted { bytes: after, mode, linked: None, alone: false });
                 changes.push(Change { shown, path: path.clone(), was, becomes });
             } else {
                 changes.push(Change { shown, path, was, becomes: Becomes::Gone { made: None } });

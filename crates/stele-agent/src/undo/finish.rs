@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use stele_core::{RestoreEnded, Restoring, Unrestored, name_on_a_line};
 
+use super::owing::Owing;
 use super::plan::Plan;
 use super::{Restored, beside};
 use crate::driver::Driver;
@@ -151,7 +152,7 @@ impl Driver {
 }
 
 fn finish(agent: &Agent, owed: &Unrestored) -> Result<Restored> {
-    let plan = Plan::backwards(owed.files.iter(), agent.store(), ChangedSince::Leave)?;
+    let plan = Plan::backwards(&Owing::at_once(owed.files.clone()), agent.store(), ChangedSince::Leave)?;
     let restored = plan.restored(owed.turn, owed.title.clone(), Vec::new());
     let notes = plan.carry_out(&agent.options.in_place)?;
     Ok(Restored { notes, ..restored })

@@ -12,6 +12,7 @@ use stele_tools::stands::{self, Was};
 use stele_tools::{InPlace, names};
 
 use super::Restored;
+use super::owing::{Owing, was_another};
 use crate::{ChangedSince, Error, Result};
 
 /// What it takes to bring files back to before they were changed.
@@ -37,8 +38,12 @@ struct Step {
     makes: Option<PathBuf>,
     /// The other names that it had then.
     linked: Option<Vec<String>>,
-    /// True when somebody changed it since.
-    changed_since: bool,
+    /// True when somebody else changed it since, or between two changes of the turn.
+    others: bool,
+    /// Which file it is, by device and inode, where it has several names now.
+    file: Option<(u64, u64)>,
+    /// True where that is another file than it was: it becomes a file of its own again.
+    alone: bool,
 }
 
 /// Where the content of a file is that comes back.
@@ -51,6 +56,8 @@ enum Source {
 
 /// The rank of a step that moves a file back.
 const MOVES: u8 = 1;
+/// The rank of a step that writes what stands there.
+const WRITES: u8 = 3;
 
 impl Step {
     /// True when all that stands there now is in the log once it is replaced.
@@ -58,24 +65,29 @@ impl Step {
         self.now.is_none() || self.bytes.is_some()
     }
 
-    /// Its place in the order: what goes, what moves, what is written.
+    /// Its place in the order: what goes, what moves, what is written. What gets a file of its own does so before that
+    /// file is written under its other names, and what is joined to another name comes when that is what it was.
     fn rank(&self) -> u8 {
         match self.to {
             None => 0,
             Some((_, Source::At(_))) => MOVES,
-            Some((_, Source::Kept(_))) => 2,
+            Some((_, Source::Kept(_))) if self.alone => 2,
+            Some((_, Source::Kept(_))) if self.now.is_none() && self.linked.is_some() => 4,
+            Some((_, Source::Kept(_))) => WRITES,
         }
+    }
+
+    /// What is written once under whichever name comes first: the same file, to become the same.
+    fn shared(&self) -> Option<((u64, u64), Hash, u32)> {
+        let (version, _) = self.to.as_ref().filter(|_| self.rank() == WRITES)?;
+        Some((self.file?, version.hash, version.mode))
     }
 }
 
 impl Plan {
     /// Works out how to bring files from what they became back to what they were before.
-    pub(super) fn backwards<'a>(
-        changes: impl Iterator<Item = &'a FileChange>,
-        store: &Store,
-        changed_since: ChangedSince,
-    ) -> Result<Self> {
-        let all: Vec<&FileChange> = changes.collect();
+    pub(super) fn backwards(owing: &Owing, store: &Store, changed_since: ChangedSince) -> Result<Self> {
+        let all: Vec<&FileChange> = owing.changes.iter().collect();
         let changes: Vec<&FileChange> = all.iter().copied().filter(|change| change.before != change.after).collect();
         let mut plan = Self { steps: Vec::new(), already: Vec::new(), left: Vec::new() };
         let mut moved = Vec::new();
@@ -93,7 +105,8 @@ impl Plan {
             let gone: BTreeSet<PathBuf> =
                 plan.steps.iter().filter(|step| step.to.is_none()).map(|step| step.path.clone()).collect();
             let only_copy = moved.iter().any(|moved| same_content(moved.before, change.after));
-            match plan.step(change, &gone, store, changed_since)? {
+            let between = owing.between.contains(&change.path);
+            match plan.step((change, between), &gone, store, changed_since)? {
                 Ok(Some(step)) if step.is_kept() || only_copy || changed_since == ChangedSince::Overwrite => {
                     plan.steps.push(step);
                 }
@@ -177,15 +190,18 @@ impl Plan {
     pub(super) fn carry_out(&self, in_place: &InPlace) -> Result<Vec<String>> {
         let sources = self.sources();
         let made = |from: &Path| self.steps.iter().find(|step| step.path == from).and_then(|step| step.made.clone());
+        let mut shared = BTreeSet::new();
         let changes: Vec<Change<'_>> = self
             .steps
             .iter()
             .filter(|step| step.to.is_some() || !sources.contains(&step.path))
+            .filter(|step| step.shared().is_none_or(|file| shared.insert(file)))
             .map(|step| {
                 let becomes = match &step.to {
                     None => Becomes::Gone { made: step.made.clone() },
                     Some((version, Source::Kept(bytes))) => {
-                        Becomes::Content(Wanted { bytes, mode: Some(version.mode), linked: step.linked.as_deref() })
+                        let (mode, linked) = (Some(version.mode), step.linked.as_deref());
+                        Becomes::Content(Wanted { bytes, mode, linked, alone: step.alone })
                     }
                     Some((version, Source::At(from))) => {
                         Becomes::Moved(Moved { from: from.clone(), made: made(from), mode: version.mode })
@@ -203,7 +219,7 @@ impl Plan {
 
     /// What it does, for a person.
     pub(super) fn restored(&self, turn: u64, title: String, not_covered: Vec<String>) -> Restored {
-        let replaced = self.steps.iter().filter(|step| step.changed_since && step.is_kept() && step.now.is_some());
+        let replaced = self.steps.iter().filter(|step| step.others && step.is_kept() && step.now.is_some());
         Restored {
             turn,
             title,
@@ -246,7 +262,7 @@ impl Plan {
     /// The step that brings one file back; nothing when it is there already, or why it has to stay as it is.
     fn step(
         &self,
-        change: &FileChange,
+        (change, between): (&FileChange, bool),
         gone: &BTreeSet<PathBuf>,
         store: &Store,
         changed_since: ChangedSince,
@@ -269,8 +285,8 @@ impl Plan {
             return Ok(Ok(None));
         }
         let is_changed = now != change.after;
-        if is_changed && changed_since == ChangedSince::Leave {
-            return Ok(Err(LeftWhy::ChangedSince));
+        if (is_changed || between) && changed_since == ChangedSince::Leave {
+            return Ok(Err(if is_changed { LeftWhy::ChangedSince } else { LeftWhy::ChangedBetween }));
         }
         let to = match change.before {
             None => None,
@@ -285,6 +301,7 @@ impl Plan {
         let is_made = |folder: &&Path| gone.contains(*folder) || !folder.is_dir();
         let makes = path.ancestors().skip(1).filter(is_made).last().filter(|_| to.is_some()).map(Path::to_owned);
         let linked = change.linked.clone();
+        let file = names::several(&path);
         Ok(Ok(Some(Step {
             path,
             name: change.path.clone(),
@@ -294,7 +311,9 @@ impl Plan {
             made: None,
             makes,
             linked,
-            changed_since: is_changed,
+            others: is_changed || between,
+            file,
+            alone: file.is_some_and(|file| was_another(change, file)),
         })))
     }
 }
@@ -346,7 +365,7 @@ fn already(change: &FileChange, store: &Store) -> FileChange {
         after: change.before,
         kept: found.map(Content::new),
         made: None,
-        linked: None,
+        linked: names::of_each([change.path.as_str()]).remove(change.path.as_str()),
     }
 }
 

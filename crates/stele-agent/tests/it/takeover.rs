@@ -77,21 +77,30 @@ async fn whoever_takes_over_comes_to_the_same_files_and_repeats_nothing() {
 /// Drives until so many events are in the log, then drops the driver where it stands. `None` when the
 /// turn ended before.
 async fn cut(stage: &Stage, after: usize) -> Option<stele_core::SessionId> {
+    let mut seen = 0;
+    cut_at(stage, |_| {
+        seen += 1;
+        seen == after
+    })
+    .await
+}
+
+/// The same until an event.
+async fn cut_at(stage: &Stage, mut is_it: impl FnMut(&Event) -> bool) -> Option<stele_core::SessionId> {
     let mut driver = stage.create();
     let mut notices = driver.subscribe();
     driver.command(prompt("change a.txt")).unwrap();
     let session = driver.session().clone();
     let (_keep, mut commands) = mpsc::unbounded_channel();
     let enough = async {
-        let mut seen = 0;
-        let mut ended = false;
-        while seen < after && !ended {
+        loop {
             if let Ok(Notice::Event(logged)) = notices.recv().await {
-                seen += 1;
-                ended = matches!(logged.record.event, Event::TurnEnded(_));
+                let ended = matches!(logged.record.event, Event::TurnEnded(_));
+                if is_it(&logged.record.event) || ended {
+                    break ended;
+                }
             }
         }
-        ended
     };
     tokio::select! {
         biased;
@@ -100,6 +109,25 @@ async fn cut(stage: &Stage, after: usize) -> Option<stele_core::SessionId> {
             run.unwrap();
             None
         }
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_had_announced_nothing_had_changed_nothing() {
+    let edit = Say::call("edit", &json!({"path": "a.txt", "edits": [{"old": "one", "new": "two"}]}));
+    let bash = Say::call("bash", &json!({"command": "echo two > a.txt"}));
+    for (call, told, unknown) in
+        [(edit, "ended. It had changed nothing.", 0), (bash, "Check what it did before you repeat it.", 1)]
+    {
+        let stage = Stage::new(Wire::OpenaiChat, Behaviour::from(Script::new([call, Say::text("done")])));
+        stage.write("a.txt", "one\n");
+        let session = cut_at(&stage, |event| matches!(event, Event::ToolStarted(_))).await.unwrap();
+        let mut driver = stage.open(&session, OpenPolicy::Continue);
+        idle(&mut driver).await;
+        let turn = driver.state().history().done().last().unwrap();
+        assert_eq!(turn.not_covered.len(), unknown, "{:?}", turn.not_covered);
+        let asked = stage.requests().last().unwrap().json().to_string();
+        assert!(asked.contains("outcome_unknown") && asked.contains(told), "{asked}");
     }
 }
 

@@ -165,7 +165,7 @@ fn edit_one(folder: &Path, asked: &str, input: &str, writing: &Writing, claim: &
     let mode = fs::metadata(&located.path).map_or(NEW, |metadata| metadata.mode());
     let stand = Stand { path: in_folder(folder, &located.path, named), mode };
     if !writing.dry_run {
-        let becomes = Becomes::Content(Wanted { bytes: &applied.bytes, mode: None, linked: None });
+        let becomes = Becomes::Content(Wanted { bytes: &applied.bytes, mode: None, linked: None, alone: false });
         let change = Change { shown: named, path: located.path, was: Was::of(before), becomes };
         notes.extend(change::apply(&[change], &writing.in_place, claim)?);
         notes.extend(claim.note().map(str::to_owned));

@@ -90,7 +90,7 @@ pub fn main(setup: &Setup, args: &UndoArgs) -> Result<u8> {
         let mut lines = lines(way, &restored, Path::new(&folder), setup.look.stdout());
         if restored.left.iter().any(|left| overwritable(&left.why)) {
             let back = command(way.other(), &id);
-            lines.push("to replace what was changed since or would be lost as well:".to_owned());
+            lines.push("to replace what others changed or would be lost as well:".to_owned());
             lines.push(format!("  {back} && {} --overwrite", command(way, &id)));
         }
         if !restored.replaced.is_empty() {
@@ -194,7 +194,7 @@ fn not_covered(words: &str, style: Style) -> Vec<String> {
 
 /// True for what is left only as long as nobody asks to overwrite it.
 pub fn overwritable(why: &LeftWhy) -> bool {
-    matches!(why, LeftWhy::ChangedSince | LeftWhy::WouldBeLost)
+    matches!(why, LeftWhy::ChangedSince | LeftWhy::ChangedBetween | LeftWhy::WouldBeLost)
 }
 
 /// The files that stay as they are, for a person.
@@ -202,6 +202,7 @@ pub fn left_lines(left: &[FileLeft], folder: &Path, style: Style) -> Vec<String>
     let line = |left: &FileLeft| {
         let why = match &left.why {
             LeftWhy::ChangedSince => "changed since".to_owned(),
+            LeftWhy::ChangedBetween => "somebody else changed it between two calls of that turn".to_owned(),
             LeftWhy::NotKept => "what it was is not kept".to_owned(),
             LeftWhy::WouldBeLost => "too large to be kept, so it would be lost".to_owned(),
             LeftWhy::Blocked { detail } => one_line(detail),

@@ -5,6 +5,7 @@
 
 mod applied;
 mod bad_input;
+mod between;
 mod cache;
 mod cut;
 mod demo;
@@ -12,6 +13,7 @@ mod edit;
 mod endings;
 mod fifty;
 mod goes_on;
+mod hard_links;
 mod interface;
 mod json;
 mod keys;

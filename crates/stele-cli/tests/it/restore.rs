@@ -295,6 +295,18 @@ fn where_nothing_can_be_logged_no_file_is_changed() {
 }
 
 #[test]
+fn a_write_that_fails_takes_its_folders_away() {
+    let place = Place::new();
+    // In the log it takes much less room.
+    let call = Say::call("write", &json!({"path": "new/deep/f", "content": "x\n".repeat(1 << 20)}));
+    let server = server(Script::new([call, Say::text("Done.")]));
+    let done = limited(&place.with(&server, ["run", "--mode", "full", "x"]), 1200);
+    let body = server.requests().last().unwrap().json().to_string();
+    assert!(done.code == 0 && body.contains("cannot write new/deep/f"), "{done:?} {body}");
+    assert!(!place.folder().join("new").exists());
+}
+
+#[test]
 fn a_patch_that_cannot_be_logged_changes_nothing() {
     let place = Place::new();
     offer_patch(&place);

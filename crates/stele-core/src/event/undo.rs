@@ -125,6 +125,9 @@ pub struct FileLeft {
 pub enum LeftWhy {
     /// It is not what the turn left: somebody changed it since.
     ChangedSince,
+    /// It is what the turn left, but somebody changed it between two of the turn's changes, so that what they made of it
+    /// would go as well.
+    ChangedBetween,
     /// The bytes it had are not kept.
     NotKept,
     /// What stands there is more than is kept of one file, so that it would be lost.

@@ -1,5 +1,6 @@
 //! What stands in the log for an answer or a result that never came.
 
+use crate::history::announces;
 use crate::nearest::distance;
 use crate::state::State;
 use crate::{
@@ -74,11 +75,13 @@ pub(super) fn unknown_tool(call: CallId, name: &str, offered: &[&str]) -> Event 
 }
 
 pub(super) fn outcome_unknown(state: &State, call: CallId) -> Event {
-    let message = format!(
-        "outcome_unknown: this call was started and the agent was interrupted before it ended. {}\
-         Check what it did before you repeat it.",
-        reached(state.history().ahead(call))
-    );
+    let ahead = state.history().ahead(call);
+    let told = match state.call(call) {
+        Some(record) if announces(&record.name) && ahead.is_empty() => "It had changed nothing.".to_owned(),
+        _ => format!("{}Check what it did before you repeat it.", reached(ahead)),
+    };
+    let message =
+        format!("outcome_unknown: this call was started and the agent was interrupted before it ended. {told}");
     result_error(call, "tool.outcome_unknown", ToolErrorClass::OutcomeUnknown, &message)
 }
 

@@ -174,7 +174,10 @@ impl State {
                     step.phase = Phase::Backoff { attempt: attempt + 1, at: record.ts };
                 }
             }
-            Event::FileChanged(changed) => self.history.changed(changed),
+            Event::FileChanged(changed) => {
+                let background = self.open_jobs().next().is_some();
+                self.history.changed(changed, background);
+            }
             Event::UndoApplied(applied) => {
                 let items = self.undo_items();
                 self.history.undo(applied, &self.todo, items);

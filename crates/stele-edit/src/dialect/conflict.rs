@@ -1,6 +1,6 @@
 //! Search/replace blocks between conflict markers.
 
-use super::{Fault, Read, Section};
+use super::{Action, Fault, Read, Section, fence};
 use crate::find::{Sought, Texts, Unit};
 use crate::perform::{InsertAt, Request};
 use crate::text::blank;
@@ -65,9 +65,9 @@ fn is_divider(line: &str, length: usize) -> bool {
 
 pub(super) fn parse(lines: &[&str]) -> Result<Read, Fault> {
     let marks = Marks::new(lines);
-    let mut requests = Vec::new();
+    let mut sections: Vec<Section> = Vec::new();
     let mut left = Vec::new();
-    let mut at = 0;
+    let (mut at, mut last) = (0, 0);
     while at < lines.len() {
         let Some((length, _)) = marker(lines[at], '<').filter(|_| marks.opens(lines, at)) else {
             if stray(lines[at]) {
@@ -78,11 +78,34 @@ pub(super) fn parse(lines: &[&str]) -> Result<Read, Fault> {
             continue;
         };
         let (search, replace, next) = block(lines, &marks, at, length)?;
-        requests.push(request(search, replace));
-        at = next;
+        let path = name_above(&lines[last..at]);
+        let request = request(search, replace);
+        match sections.last_mut() {
+            Some(Section { path: named, action: Action::Change { requests, .. } })
+                if path.is_none() || path == *named =>
+            {
+                requests.push(request);
+            }
+            _ => sections.push(Section { path, ..Section::unnamed(vec![request]) }),
+        }
+        (at, last) = (next, next);
     }
-    let sections = if requests.is_empty() { Vec::new() } else { vec![Section::unnamed(requests)] };
     Ok(Read { sections, left, notes: Vec::new() })
+}
+
+/// The file that is named above a block or its code fence, as some agents' models do: a line that is a name with a folder or
+/// an extension, and nothing else. What is above the next block without a name is for the same file.
+fn name_above(lines: &[&str]) -> Option<String> {
+    let line = lines.iter().rev().find(|line| !blank(line) && !fence::is_mark(line))?.trim();
+    let name = line.trim_matches(['*', '`', '#', ' ']).trim_end_matches(':').trim_matches(['*', '`']);
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((name, ""));
+    let is_extension = (1..=8).contains(&extension.len())
+        && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && extension.starts_with(|first: char| first.is_ascii_alphabetic());
+    let is_name =
+        !name.contains(|it: char| it.is_whitespace() || "<>\"'()[]{},;=".contains(it)) && !name.contains("://");
+    (is_name && !name.ends_with(['/', '.']) && (is_extension && !stem.is_empty() || name.contains('/')))
+        .then(|| name.to_owned())
 }
 
 /// A closing marker that says what it is, outside a block.
@@ -208,6 +231,27 @@ mod tests {
             texts("<<<<< SEARCH\nTitle\n=======\n=====\nName\n=======\n>>>>> REPLACE").unwrap(),
             [pair("Title\n=======", Some("Name\n======="))]
         );
+    }
+
+    #[test]
+    fn files_above_blocks() {
+        for (above, name) in [
+            ("x.py\n```python", Some("x.py")),
+            ("**src/x.rs**\n\n```", Some("src/x.rs")),
+            ("### `src/Makefile`:", Some("src/Makefile")),
+            ("```\nx.py", Some("x.py")),
+            ("Change x.py:\n```", None),
+            ("Now.", None),
+            ("Step 2.1", None),
+            ("2.1", None),
+            ("see https://example.org/x.py", None),
+            ("https://example.org/x.py", None),
+            ("obj.method()", None),
+            ("```", None),
+        ] {
+            let lines: Vec<&str> = above.lines().collect();
+            assert_eq!(name_above(&lines).as_deref(), name, "{above}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is copied around a text by mistake: code fences, line numbers, HTML escapes. Each is taken off only when the
+//! What is put around a text by mistake: CDATA sections, code fences, line numbers, HTML escapes. Each is taken off only when the
 //! text as it was written is nowhere in the file.
 
 use super::Healed;
@@ -39,6 +39,12 @@ pub(crate) enum Style {
 pub(crate) fn bare(old: &str, new: &str) -> Vec<Bare> {
     let mut found: Vec<Bare> = Vec::new();
     let mut now = Bare { old: line_feeds(old), new: line_feeds(new), healed: Vec::new(), gutter: None };
+    if let Some(inside) = section(&now.old) {
+        now.new = section(&now.new).unwrap_or(now.new);
+        now.old = inside;
+        now.healed.push(Healed::Cdata);
+        found.push(now.clone());
+    }
     if let Some(inside) = fence(&now.old) {
         now.old = inside;
         now.new = fence(&now.new).unwrap_or(now.new);
@@ -61,6 +67,14 @@ pub(crate) fn bare(old: &str, new: &str) -> Vec<Bare> {
         found.push(now);
     }
     found
+}
+
+/// The text inside one CDATA section; the line breaks next to its marks are for the eye.
+fn section(text: &str) -> Option<String> {
+    let inside = text.trim().strip_prefix("<![CDATA[")?.strip_suffix("]]>")?;
+    let inside = inside.strip_prefix('\n').unwrap_or(inside);
+    let inside = inside.strip_suffix('\n').unwrap_or(inside);
+    (!inside.contains("]]>") && !blank(inside)).then(|| inside.to_owned())
 }
 
 /// The text inside one code fence.
@@ -165,6 +179,15 @@ mod tests {
         assert_eq!(fence("```rust\nfn a() {}\n```\n").unwrap(), "fn a() {}");
         assert_eq!(fence("```\na"), None);
         assert_eq!(fence("a\n```"), None);
+    }
+
+    #[test]
+    fn sections() {
+        assert_eq!(section("<![CDATA[a<b]]>").unwrap(), "a<b");
+        assert_eq!(section("<![CDATA[\n  a\n]]>\n").unwrap(), "  a");
+        for other in ["<![CDATA[a]]>b]]>", "x<![CDATA[a]]>", "<![CDATA[a", "<![CDATA[ ]]>"] {
+            assert_eq!(section(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -54,6 +54,17 @@ fn conflict_blocks() {
     check("a\nb\n", "<<< \na\n===\nx\n>>>", "conflict|x\nb\n");
     check("a\nTitle\n=====\nb\n", "<<<<<<<\nTitle\n=====\n=======\nName\n====\n>>>>>>>", "conflict|a\nName\n====\nb\n");
     check("x\n  a\n  b\n", &block("a\nb\n", "a\nc\n"), "conflict|x\n  a\n  c\n");
+    // A name above a block or its fence says which file it is for.
+    for name in ["src/f\n```\n", "**src/f**\n", "```\n./src/f:\n"] {
+        let closed = if name.contains("```") { "```\n" } else { "" };
+        check("a\n", &format!("{name}{}{closed}", block("a\n", "b\n")), "conflict|b\n");
+    }
+    for name in ["g.py\n```python\n", "### `src/g`\n\n```\n"] {
+        check("a\n", &format!("{name}{}```\n", block("a\n", "b\n")), "edit.outside");
+    }
+    let second = format!("src/f\n{}src/g\n{}", block("a\n", "b\n"), block("c\n", "d\n"));
+    check("a\nc\n", &second, "edit.outside");
+    check("a\n", &format!("As in version 2.1:\n2.1\n{}", block("a\n", "b\n")), "conflict|b\n");
     check("m\nm\n", "<<<<<<< SEARCH\n:start_line:2\n-------\nm\n=======\nn\n>>>>>>> REPLACE", "conflict|m\nn\n");
     let far = format!("m\n{}m\n", "x\n".repeat(40));
     let near = "<<<<<<< SEARCH\n:start_line:40\n-------\nm\n=======\nn\n>>>>>>> REPLACE";

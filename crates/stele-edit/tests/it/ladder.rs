@@ -147,6 +147,9 @@ fn wrappings() {
     check("a\nb\nc\n", "     2\u{2192}b\n     3\u{2192}c", "     2\u{2192}B\n     3\u{2192}c", "gutter|a\nB\nc\n");
     check("a\nb\nc\n", "2\u{2192}b\n3\u{2192}c\n", "B\nc\n", "gutter|a\nB\nc\n");
     check("if a < b && c {\n", "if a &lt; b &amp;&amp; c {", "if a &gt; b {", "html|if a > b {\n");
+    check("a<b\n", "<![CDATA[a<b]]>", "<![CDATA[a<c]]>", "cdata|a<c\n");
+    check("a<b\n", "<![CDATA[\na<b\n]]>", "a<c", "cdata|a<c\n");
+    check("<![CDATA[a<b]]>\n", "<![CDATA[a<b]]>", "<![CDATA[a<c]]>", "|<![CDATA[a<c]]>\n");
     // Numbers that are not near the place, or are data, are no gutter.
     let far = format!("{}b\nc\n", "x\n".repeat(60));
     check(&far, "2\u{2192}b\n3\u{2192}c\n", "B\nc\n", "edit.not_found");

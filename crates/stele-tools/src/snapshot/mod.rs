@@ -6,6 +6,7 @@
 
 mod differences;
 mod entry;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,6 +18,7 @@ use stele_core::{Content, limits};
 
 pub(crate) use differences::Differences;
 use entry::{Entry, Stamp, TICK_NS, now_ns};
+pub use view::in_view;
 
 use crate::walk;
 
@@ -141,7 +143,7 @@ impl Snapshot {
             }
         }
         self.gone(&mut seen);
-        self.link(&mut seen);
+        self.link(&now, &mut seen);
         (now, seen)
     }
 
@@ -232,16 +234,20 @@ impl Snapshot {
         other && files.get(&after.stamp.file()) == Some(&false) && !self.is_new(&after.stamp, files)
     }
 
-    /// Takes down which other names the files had.
-    fn link(&self, seen: &mut Differences) {
+    /// Takes down which other names the files had. What is a name of another file by now (`ln -f`) has none: it does not
+    /// become what it was by being written.
+    fn link(&self, now: &Self, seen: &mut Differences) {
         let mut files: BTreeMap<(u64, u64), Vec<&PathBuf>> = BTreeMap::new();
         for (path, entry) in self.entries.iter().filter(|(_, entry)| entry.stamp.has_other_names()) {
             files.entry(entry.stamp.file()).or_default().push(path);
         }
         for change in &mut seen.changed {
             let path = Path::new(&change.path);
-            let entry = self.entries.get(path).filter(|entry| entry.stamp.has_other_names());
-            let names = entry.and_then(|entry| files.get(&entry.stamp.file()));
+            let stamp = self.entries.get(path).map(|entry| entry.stamp).filter(Stamp::has_other_names);
+            let is_another = |now: &Stamp, was: &Stamp| now.has_other_names() && now.file() != was.file();
+            let now = now.entries.get(path).map(|entry| entry.stamp);
+            let stamp = stamp.filter(|was| !now.is_some_and(|now| is_another(&now, was)));
+            let names = stamp.and_then(|stamp| files.get(&stamp.file()));
             change.linked = names.map(|names| {
                 let others = names.iter().filter(|other| *other.as_path() != *path);
                 others.filter_map(|other| Some(other.to_str()?.to_owned())).take(NAMED).collect()

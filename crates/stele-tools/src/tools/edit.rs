@@ -8,11 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use stele_core::{
-    Ahead, CallCard, CardFile, CardKind, Effects, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard,
-    ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
+    CallCard, CardFile, CardKind, Effects, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta,
+    Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use stele_edit::names;
 
+use crate::announce::Announcer;
 use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
@@ -125,9 +126,9 @@ impl Tool for Edit {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
-                let (engine, ahead) = (self.engine.clone(), Arc::clone(&invocation.ahead));
+                let (engine, log) = (self.engine.clone(), Announcer::new(&invocation.ahead, invocation.workspace));
                 blocking(move || {
-                    let edit = |claim: &mut Claim| edit(&place, &arguments, &engine, (&seen, &ahead), claim);
+                    let edit = |claim: &mut Claim| edit(&place, &arguments, &engine, (&seen, &log), claim);
                     claim::in_turn_of_a_call(edit)
                 })
                 .await
@@ -206,7 +207,7 @@ fn edit(
     place: &Place,
     arguments: &Arguments,
     engine: &stele_edit::Options,
-    (seen, ahead): (&ReadFiles, &Ahead),
+    (seen, log): (&ReadFiles, &Announcer),
     claim: &mut Claim,
 ) -> Result<ToolOutput> {
     let Planned { instead, target, shown, before, applied } = plan(place, arguments, engine)?;
@@ -216,7 +217,7 @@ fn edit(
         write::refuse_unseen((&target, &shown, asked), before, after, seen)?;
     }
     let replacement = replacement::Replacement { path: &target, asked, before, after };
-    let (changed, in_place) = replacement.carry_out(claim, ahead, &place.in_place)?;
+    let (changed, in_place) = replacement.carry_out(claim, log, &place.in_place)?;
     let part = file::known_of(seen, &target, before, after);
     let change = FileMeta { part, ..file::change(&target, &shown, before, after) };
 

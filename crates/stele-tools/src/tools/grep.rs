@@ -130,10 +130,11 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
             .line_number(true)
             .before_context(context)
             .after_context(context)
-            // A NUL ends a line, so that what follows is searched too; it is not shown.
-            .binary_detection(BinaryDetection::convert(0))
+            .binary_detection(BinaryDetection::quit(0))
             .heap_limit(Some(HEAP))
             .build();
+        // Of what is no text only whether it matches is told.
+        let mut prober = SearcherBuilder::new().line_number(false).heap_limit(Some(HEAP)).build();
         let (found, matcher, glob, base) = (&found, &matcher, &glob, &base);
         move |path: &Path| {
             if glob.as_ref().is_some_and(|glob| !glob.matches(path, base)) {
@@ -144,7 +145,10 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
                 let Some(wanted) = found.wants(path) else { return };
                 InFile::new(matcher, stop, wanted, &found)
             };
-            let failed = searcher.search_path(matcher, path, &mut file).is_err() && !file.binary;
+            let mut failed = searcher.search_path(matcher, path, &mut file).is_err();
+            if file.binary {
+                failed = prober.search_path(matcher, path, Probe(&mut file.in_binary)).is_err();
+            }
             if file.total > 0 || file.in_binary || failed {
                 lock(found).take(path, file, failed);
             }
@@ -363,10 +367,6 @@ impl Sink for InFile<'_> {
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> std::io::Result<bool> {
         use grep_matcher::Matcher as _;
-        if self.binary {
-            self.in_binary = true;
-            return Ok(false);
-        }
         self.total += 1;
         if self.room() {
             let at = self.matcher.find(found.bytes()).ok().flatten().map(|found| found.start());
@@ -376,7 +376,7 @@ impl Sink for InFile<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> std::io::Result<bool> {
-        if self.room() && !self.binary {
+        if self.room() {
             self.line(context.line_number(), '-', context.bytes(), None);
         }
         Ok(true)
@@ -390,5 +390,17 @@ impl Sink for InFile<'_> {
     fn context_break(&mut self, _: &Searcher) -> std::io::Result<bool> {
         self.separate = !self.lines.is_empty();
         Ok(!self.stop.load(Ordering::Relaxed))
+    }
+}
+
+/// Looks for one match.
+struct Probe<'a>(&'a mut bool);
+
+impl Sink for Probe<'_> {
+    type Error = std::io::Error;
+
+    fn matched(&mut self, _: &Searcher, _: &SinkMatch<'_>) -> std::io::Result<bool> {
+        *self.0 = true;
+        Ok(false)
     }
 }

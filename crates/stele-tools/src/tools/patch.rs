@@ -8,11 +8,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    Ahead, CallCard, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard,
-    ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
+    CallCard, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard, ResultMeta,
+    Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 use stele_edit::FileChange;
 
+use crate::announce::Announcer;
 use crate::change::{self, Becomes};
 use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
@@ -93,9 +94,9 @@ impl Tool for Patch {
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
                 // Not cut short by a cancel: what it did must be known.
-                let (engine, ahead) = (self.engine.clone(), Arc::clone(&invocation.ahead));
+                let (engine, log) = (self.engine.clone(), Announcer::new(&invocation.ahead, invocation.workspace));
                 blocking(move || {
-                    let patch = |claim: &mut Claim| patch(&place, &arguments.patch, &engine, (&seen, &ahead), claim);
+                    let patch = |claim: &mut Claim| patch(&place, &arguments.patch, &engine, (&seen, &log), claim);
                     claim::in_turn_of_a_call(patch)
                 })
                 .await
@@ -113,7 +114,7 @@ fn patch(
     place: &Place,
     input: &str,
     engine: &stele_edit::Options,
-    (seen, ahead): (&ReadFiles, &Ahead),
+    (seen, log): (&ReadFiles, &Announcer),
     claim: &mut Claim,
 ) -> Result<ToolOutput> {
     let planned = tree::worked_out(place, Reach::Links, engine, input)?;
@@ -137,7 +138,7 @@ fn patch(
         Becomes::Gone { .. } | Becomes::Moved(_) => (None, None),
     });
     let steps = noted.iter().zip(after.clone());
-    claim.announce(steps.map(|(before, (bytes, mode))| before.becomes(bytes, mode)).collect(), ahead)?;
+    claim.announce(steps.map(|(before, (bytes, mode))| before.becomes(bytes, mode)).collect(), log)?;
     let mut notes = claim.watch(change::make(&changes, &place.in_place))?;
     notes.extend(claim.note().map(str::to_owned));
     let changed = noted.into_iter().zip(after).map(|(before, (bytes, _))| before.became(bytes)).collect();

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stele_core::{
-    Ahead, CallCard, CardFile, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles,
-    ResultCard, ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
+    CallCard, CardFile, CardKind, Effects, FileAction, FileMeta, Future, Hash, Invocation, ReadFiles, ResultCard,
+    ResultMeta, Subject, Tool, ToolError, ToolOutput, ToolSpec,
 };
 
+use crate::announce::Announcer;
 use crate::claim::{self, Claim};
 use crate::declare::{Declared, blocking, finish};
 use crate::error::{Error, Result};
@@ -85,9 +86,9 @@ impl Tool for Write {
                 let arguments = self.declared.parse(invocation.arguments)?;
                 let place = self.roots.place(invocation.cwd, &invocation.session.id);
                 let seen = Arc::clone(&invocation.read_files);
-                let ahead = Arc::clone(&invocation.ahead);
+                let log = Announcer::new(&invocation.ahead, invocation.workspace);
                 // Not cut short by a cancel: half a write helps nobody, and what it did must be known.
-                blocking(move || claim::in_turn_of_a_call(|claim| write(&place, &arguments, (&seen, &ahead), claim)))
+                blocking(move || claim::in_turn_of_a_call(|claim| write(&place, &arguments, (&seen, &log), claim)))
                     .await
             };
             finish(result.await, Some(self.limit))
@@ -138,7 +139,7 @@ fn named(lines: &[RangeInclusive<u64>]) -> Option<String> {
 fn write(
     place: &Place,
     arguments: &Arguments,
-    (seen, ahead): (&ReadFiles, &Ahead),
+    (seen, log): (&ReadFiles, &Announcer),
     claim: &mut Claim,
 ) -> Result<ToolOutput> {
     let asked = &arguments.path;
@@ -157,7 +158,7 @@ fn write(
         refuse_unseen((&target, &shown, asked), before, content, seen)?;
     }
     let replacement = Replacement { path: &target, asked, before: before.as_deref(), after: content };
-    let (changed, in_place) = replacement.carry_out(claim, ahead, &place.in_place)?;
+    let (changed, in_place) = replacement.carry_out(claim, log, &place.in_place)?;
     let change = file::change(&target, &shown, before.as_deref(), content);
     let lines = arguments.content.lines().count();
     let action = if change.action == FileAction::Created { "created" } else { "wrote" };
