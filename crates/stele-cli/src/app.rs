@@ -3,13 +3,13 @@
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use crate::args::{Cli, ColorChoice, Command, Global, SessionArgs};
 use crate::commands;
 use crate::error::{CommandError, Kind, Result};
-use crate::nearest::distance;
+use crate::misused;
 use crate::output;
 use crate::render::json::{self, Line};
 use crate::setup::{Environment, Setup};
@@ -36,7 +36,7 @@ pub fn run() -> ExitCode {
                 let _ = error.print();
                 return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
             }
-            let error = misused(&error);
+            let error = misused::misused(&error);
             if wants_json() {
                 // The last line is there whatever happens.
                 let result = commands::run::nothing_ran(&error);
@@ -82,7 +82,7 @@ fn help(words: &[String]) -> Result<String> {
 
 fn no_command(word: &str) -> CommandError {
     let error = CommandError::usage("usage.command", format!("there is no command {word}"));
-    match nearest_command(word) {
+    match misused::nearest_command(word) {
         Some(name) => error.hint(format!("stele help {name}")),
         None => error.hint("stele help"),
     }
@@ -92,46 +92,6 @@ fn no_command(word: &str) -> CommandError {
 fn wants_json() -> bool {
     let typed: Vec<_> = std::env::args_os().skip(1).take_while(|word| word != "--").collect();
     typed.iter().any(|word| word == "run") && typed.iter().any(|word| word == "--json")
-}
-
-/// What is wrong with the words of the command line.
-fn misused(error: &clap::Error) -> CommandError {
-    let first = std::env::args_os().nth(1).map(|first| first.to_string_lossy().into_owned()).unwrap_or_default();
-    let is_command = Cli::command().find_subcommand(&first).is_some();
-    match loose_word(error) {
-        // Commands other than `run` take no prompt.
-        Some(_) if !is_command && let Some(name) = nearest_command(&first) => {
-            CommandError::usage("usage.command", format!("there is no command {first}; did you mean `stele {name}`?"))
-                .hint("a prompt of several words stands in quotes: stele run \"fix the failing test\"")
-        }
-        Some(word) if first == "run" || !is_command => {
-            let message = format!("a prompt of several words stands in quotes; {word:?} came after it");
-            CommandError::usage("usage.words", message).hint("stele run \"fix the failing test\"")
-        }
-        _ => wrong_options(&error.to_string(), is_command.then_some(first.as_str())),
-    }
-}
-
-/// A word that nothing takes, where that is what the error is about.
-fn loose_word(error: &clap::Error) -> Option<&String> {
-    match error.get(ContextKind::InvalidArg)? {
-        ContextValue::String(word) if error.kind() == ErrorKind::UnknownArgument => {
-            Some(word).filter(|word| !word.starts_with('-'))
-        }
-        _ => None,
-    }
-}
-
-/// The parser's message as any other error: what is wrong, what was probably meant, and where the options are explained.
-fn wrong_options(text: &str, command: Option<&str>) -> CommandError {
-    let lines =
-        text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    let (tips, said): (Vec<&str>, Vec<&str>) =
-        lines.filter(|line| !line.is_empty()).partition(|line| line.starts_with("tip:"));
-    let said = said.join(" ");
-    let error = CommandError::usage("usage.options", said.strip_prefix("error: ").unwrap_or(&said));
-    let error = tips.iter().fold(error, |error, tip| error.hint(tip["tip:".len()..].trim()));
-    error.hint(command.map_or_else(|| "stele --help".to_owned(), |command| format!("stele {command} --help")))
 }
 
 /// Writes an error for a person.
@@ -158,9 +118,8 @@ fn dispatch(cli: Cli, environment: Environment) -> Result<u8> {
             output::print(&Cli::command().render_help().to_string())?;
             return Ok(0);
         }
-        if let Some(name) = prompt.as_ref().and_then(|prompt| nearest_command(&prompt.to_string_lossy())) {
-            let message = format!("there is no such command; did you mean `stele {name}`?");
-            return Err(CommandError::usage("usage.command", message).hint("a prompt of one word: stele run WORD"));
+        if let Some(error) = prompt.as_ref().and_then(|prompt| misused::no_command(&prompt.to_string_lossy())) {
+            return Err(error.hint("a prompt of one word: stele run WORD"));
         }
         if !(std::io::stdin().is_terminal() && std::io::stdout().is_terminal()) {
             return Err(CommandError::usage("usage.no_terminal", "the line interface needs a terminal")
@@ -201,23 +160,6 @@ fn for_logs(environment: Environment, global: &Global) -> Result<Setup> {
     Ok(setup)
 }
 
-/// The command that a single word may have been meant as.
-fn nearest_command(prompt: &str) -> Option<String> {
-    // Other programs list with this word; here the sessions are what there is to list.
-    match prompt {
-        "list" => return Some("sessions list".to_owned()),
-        "man" => return Some("help".to_owned()),
-        _ => {}
-    }
-    if prompt.is_empty() || prompt.contains(char::is_whitespace) || prompt.contains(['/', '.', '?', '!']) {
-        return None;
-    }
-    let command = Cli::command();
-    let names = command.get_subcommands().map(|command| command.get_name().to_owned());
-    let most = if prompt.chars().count() < 4 { 1 } else { 2 };
-    names.map(|name| (distance(prompt, &name), name)).filter(|(far, _)| *far <= most).min().map(|(_, name)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,17 +175,5 @@ mod tests {
         let error = say(&["rnu"]).unwrap_err();
         assert_eq!((error.code.as_str(), error.hints[0].as_str()), ("usage.command", "stele help run"));
         assert_eq!(say(&["run", "run"]).unwrap_err().code, "usage.command");
-    }
-
-    #[test]
-    fn a_slip_of_the_pen_is_no_prompt() {
-        assert_eq!(nearest_command("verfy").as_deref(), Some("verify"));
-        assert_eq!(nearest_command("session").as_deref(), Some("sessions"));
-        assert_eq!(nearest_command("list").as_deref(), Some("sessions list"));
-        assert_eq!(nearest_command("man").as_deref(), Some("help"));
-        assert_eq!(nearest_command("fix"), None);
-        assert_eq!(nearest_command("refactor"), None);
-        assert_eq!(nearest_command("verify it"), None);
-        assert_eq!(nearest_command("hello"), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use stele_core::{ApprovalOutcome, Tool};
+use stele_core::{ApprovalOutcome, Mode, Tool};
 use stele_tools::PreviewOptions;
 
 use crate::render::card;
@@ -25,6 +25,9 @@ pub fn question(
         lines.push(style.dim(&format!("  asked by {}{reason}", one_line(&gated.by.0))));
         let granted = |rule: &String| style.dim(&format!("  always allows {} in this session", one_line(rule)));
         lines.extend(gated.always.iter().map(granted));
+        if gated.always.is_empty() {
+            lines.push(style.dim("  always is no answer here: no rule can be made for exactly this call"));
+        }
     }
     lines.join("\n")
 }
@@ -32,7 +35,12 @@ pub fn question(
 /// What the answers are.
 pub fn choices(call: &ShownCall) -> String {
     let always = call.gated.as_ref().is_some_and(|gated| !gated.always.is_empty());
-    format!("  [y]es, {}[n]o, or n and a reason: ", if always { "[a]lways, " } else { "" })
+    format!("  [y]es, {}[n]o, or n and a reason: ", if always { "[a]lways, a PATTERN, " } else { "" })
+}
+
+/// True when a call needs no question in a mode.
+pub fn is_settled_by(call: &ShownCall, mode: Mode) -> bool {
+    call.gated.as_ref().and_then(|gated| gated.settled_by).is_some_and(|least| mode >= least)
 }
 
 /// What `always` grants for a call that was shown.
@@ -66,7 +74,7 @@ pub fn read(line: &str, always: &[String]) -> Result<ApprovalOutcome, &'static s
         ("n" | "no", reason) => Ok(reject(reason)),
         ("", "") => Err("  (the call waits for an answer; Ctrl-C stops the turn)"),
         (word, _) if word.starts_with('/') => {
-            Err("  (commands are taken once the question is answered; Ctrl-C stops the turn)")
+            Err("  (/mode NAME is taken here; other commands once the question is answered)")
         }
         _ => Err("  (no answer; to say something to the agent: n and what to do instead)"),
     }

@@ -5,8 +5,9 @@ use crate::nearest;
 /// What `/help` says.
 pub const HELP: &str = "\
 Type what is to be done; Enter sends it. While the agent works, what you type
-reaches it at its next step. Ctrl-C stops the turn, twice leaves at once; at
-the prompt it clears the line. At an empty prompt Ctrl-C and Ctrl-D leave.
+reaches it at its next step. Esc or Ctrl-C stops the turn, Ctrl-C twice leaves
+at once; at the prompt it clears the line. At an empty prompt Ctrl-D leaves, and
+Ctrl-C twice.
 Arrows move in the line and bring back what was sent here before.
 A paste is one message: nothing in it is a command, or a yes to a call.
   /model [NAME]   the model in use, or another: a model, a route, ROUTE/MODEL
@@ -17,11 +18,14 @@ A paste is one message: nothing in it is a command, or a yes to a call.
   /changes        what each turn changed
   /jobs [ID]      what runs in the background, or what it printed; /jobs stop ID
   /resume [ID]    the latest sessions here, or one of them (ID --move: here)
-  /help  /quit";
+  /new            another session here; this one stays as it is
+  /help  /quit    /exit and /q leave as well";
 
 /// Their names, as `/help` lists them.
-const NAMES: [&str; 13] =
-    ["help", "quit", "exit", "q", "model", "mode", "cost", "cache", "undo", "redo", "changes", "jobs", "resume"];
+const NAMES: [&str; 15] = [
+    "help", "quit", "exit", "q", "model", "mode", "cost", "cache", "undo", "redo", "changes", "jobs", "resume", "new",
+    "clear",
+];
 
 /// The name and the rest of a line that is a command. A path, as in `/tmp/log.txt says why`, is text.
 pub fn named(line: &str) -> Option<(&str, Option<&str>)> {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use stele_agent::{Command, Driver, Notice, Until};
-use stele_core::{ApprovalOutcome, By, CallId, Event, Seq};
+use stele_core::{ApprovalOutcome, By, CallId, Event, Mode, Seq};
 use stele_store::Store;
 use tokio::sync::mpsc;
 use tokio::time::{Duration, MissedTickBehavior, interval};
@@ -113,7 +113,7 @@ impl Front {
             view.screen.leave_line();
             match line.text.trim().to_lowercase().as_str() {
                 _ if !self.person.answers(&line, Takes::Decision) => {
-                    view.warn(NO_ANSWER);
+                    view.say(NO_ANSWER);
                     ask(view, &mut self.person);
                 }
                 "y" | "yes" => return Confirmed::Yes,
@@ -195,6 +195,13 @@ impl Conversation {
                 event = person.event() => {
                     // What led to a question is shown before it.
                     take(&feed.rest()?, view, tally, person);
+                    if matches!(event, PersonEvent::Escape) {
+                        if !std::mem::replace(&mut stopping, true) {
+                            unask(view, person);
+                            let _ = sender.send(Command::Cancel { by: By::person("cli") });
+                        }
+                        continue;
+                    }
                     answer(event, view, tally, person, sender);
                 }
                 Some(seen) = feed.wait() => {
@@ -280,6 +287,8 @@ fn answer(
         meanwhile @ (PersonEvent::Draft(_) | PersonEvent::Continued | PersonEvent::Ended(_)) => {
             view.meanwhile(meanwhile)
         }
+        // Heard by whoever can stop the turn.
+        PersonEvent::Escape => {}
         PersonEvent::Gone => leave(person, sender),
         PersonEvent::Line(line) => {
             if let Some(view) = view.text() {
@@ -293,19 +302,24 @@ fn answer(
                 }
                 Some(Pending::Approval(call)) if answers => {
                     let Some(text) = view.text() else { return };
+                    if let Some(mode) = mode_meant(&line) {
+                        person.pending.push_front(Pending::Approval(call));
+                        set_mode(mode, view, person, sender);
+                        return ask_again(view, person);
+                    }
                     let grantable = text.call(call).map(approve::grantable);
                     match approve::read(&line.text, grantable.unwrap_or_default()) {
                         Ok(outcome) => {
                             if let ApprovalOutcome::Always { rules } = &outcome {
                                 for rule in rules {
-                                    text.warn(&format!("  ({} is allowed in this session)", one_line(rule)));
+                                    text.say(&format!("  ({} is allowed in this session)", one_line(rule)));
                                 }
                             }
                             let _ = sender.send(Command::Decide { call, by, outcome });
                             ask(view, person);
                         }
                         Err(why) => {
-                            text.warn(why);
+                            text.say(why);
                             person.pending.push_front(Pending::Approval(call));
                             ask_again(view, person);
                         }
@@ -316,7 +330,7 @@ fn answer(
                     if line.is_early(person) {
                         early(&line, view, tally, person, sender);
                     } else if let Some(view) = view.text() {
-                        view.warn(NO_ANSWER);
+                        view.say(NO_ANSWER);
                     }
                     ask_again(view, person);
                 }
@@ -324,6 +338,32 @@ fn answer(
             }
         }
     }
+}
+
+/// The mode that a line at a question sets, which answers no question by itself.
+fn mode_meant(line: &Line) -> Option<Mode> {
+    match command::named(line.text.trim()) {
+        Some(("mode", Some(name))) => name.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Sets the mode while questions wait; what needs none in that mode is answered with it.
+fn set_mode(mode: Mode, view: &mut View, person: &mut Person, sender: &mpsc::UnboundedSender<Command>) {
+    let Some(text) = view.text() else { return };
+    let mode = mode.min(text.highest_mode);
+    text.say(&format!("  mode {mode}"));
+    let by = By::person("cli");
+    let _ = sender.send(Command::SetMode { mode, by: by.clone() });
+    let settled = |call: CallId| text.call(call).is_some_and(|call| approve::is_settled_by(call, mode));
+    person.pending.retain(|pending| match pending {
+        Pending::Approval(call) if settled(*call) => {
+            let (call, outcome) = (*call, ApprovalOutcome::Once);
+            let _ = sender.send(Command::Decide { call, by: by.clone(), outcome });
+            false
+        }
+        _ => true,
+    });
 }
 
 /// A line that was sent before the question that stands there, or while there is none.
@@ -369,7 +409,7 @@ fn ask_again(view: &mut View, person: &mut Person) {
 /// Says what stood in the line when a question came.
 fn dropped(view: &mut TextView, half: Option<String>) {
     if let Some(half) = half {
-        view.warn(&format!("  (typed before the question, and not taken: {})", shorten(&one_line(&half), 200)));
+        view.say(&format!("  (typed before the question, and not taken: {})", shorten(&one_line(&half), 200)));
     }
 }
 
@@ -388,7 +428,7 @@ fn steer(line: &Line, view: &mut View, tally: &Tally, person: &mut Person, sende
             }
             person.later.push_back(command.to_owned());
             let command = one_line(command);
-            view.warn(&format!("  ({command} waits: it is done when this turn is over; Ctrl-C stops the turn)"));
+            view.say(&format!("  ({command} waits: it is done when this turn is over; Ctrl-C stops the turn)"));
         }
         _ => {
             let _ = sender.send(Command::Steer { text: line.text_meant().to_owned() });

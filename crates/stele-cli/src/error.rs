@@ -90,12 +90,14 @@ pub fn advice(code: &str) -> Option<&'static str> {
         "provider.server"
         | "provider.overloaded"
         | "provider.rate_limited"
-        | "provider.connect_timeout"
         | "provider.idle_timeout"
-        | "provider.transport"
         | "provider.incomplete"
         | "provider.malformed"
         | "provider.empty" => Some("the session is whole; try again later, or with another model"),
+        // Nobody was reached: another model of the same server would not be either.
+        "provider.connect_timeout" | "provider.transport" => {
+            Some("the session is whole; try again once the server can be reached at the address of the route")
+        }
         _ => None,
     }
 }
@@ -179,6 +181,13 @@ mod tests {
         let error = CommandError::usage("log.locked", "log.locked: session x is being written");
         assert_eq!(error.message, "session x is being written");
         assert_eq!(error.to_string(), "log.locked: session x is being written");
+    }
+
+    #[test]
+    fn another_model_is_advised_where_it_may_help() {
+        assert!(advice("provider.overloaded").unwrap().contains("another model"));
+        assert!(!advice("provider.transport").unwrap().contains("another model"));
+        assert_eq!(advice("provider.auth"), None);
     }
 
     #[test]

@@ -90,6 +90,7 @@ pub fn view(setup: &Setup, output: &OutputArgs, tools: Vec<Arc<dyn Tool>>, hold_
 /// A text view of this process.
 pub fn text_view(setup: &Setup, choice: Choice, tools: Vec<Arc<dyn Tool>>) -> TextView {
     let mut text = TextView::new(setup.look.screen(), choice, tools, setup.folder.clone());
+    text.highest_mode = setup.config.highest_mode;
     text.previews = stele_tools::PreviewOptions {
         home: setup.environment.get("HOME").map(PathBuf::from),
         edit: setup.config.edit.clone(),
@@ -99,6 +100,6 @@ pub fn text_view(setup: &Setup, choice: Choice, tools: Vec<Arc<dyn Tool>>) -> Te
         stele_provider::KeySource::Env(variable) => Some((route.name, variable)),
         stele_provider::KeySource::None => None,
     });
-    text.keys = keys.collect();
+    text.keys = Some(keys.collect());
     text
 }

@@ -167,8 +167,8 @@ impl View {
                 let line = view.screen.style.dim(&line);
                 view.warn(&line);
             }
-            // Lines and the end are heard elsewhere; between two turns no tool runs that could ask.
-            PersonEvent::Line(_) | PersonEvent::Gone | PersonEvent::Asked(_) => {}
+            // Lines and the end are heard elsewhere; between two turns nothing runs that could ask, or be stopped.
+            PersonEvent::Escape | PersonEvent::Line(_) | PersonEvent::Gone | PersonEvent::Asked(_) => {}
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use stele_core::CallId;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::background::Background;
 use crate::command;
@@ -12,6 +13,9 @@ use crate::keyboard::Keyboard;
 use crate::keyboard::editor::{Editor, Fed, Typed};
 use crate::keyboard::history::Earlier;
 use crate::render::input::Draft;
+
+/// How long the rest of a key may be on its way behind an escape.
+const ESCAPE: Duration = Duration::from_millis(100);
 
 /// A question of the tool `ask`, and where its answer goes.
 pub struct Question {
@@ -69,6 +73,8 @@ pub struct Person {
     pub typing: Typing,
     /// The terminal knows how to mark what is pasted.
     marks: bool,
+    /// When an escape that came alone is the key Esc.
+    escape_due: Option<Instant>,
     /// Questions that were shown so far.
     asked: u64,
     present: bool,
@@ -89,6 +95,7 @@ impl Person {
             later: VecDeque::new(),
             typing: Typing::Answers,
             marks: false,
+            escape_due: None,
             asked: 0,
             present: false,
             gone: false,
@@ -203,6 +210,13 @@ impl Person {
                     None => std::future::pending().await,
                 }
             };
+            let escape_due = self.escape_due;
+            let escaped = async {
+                match escape_due {
+                    Some(due) => sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
             let ended = async {
                 match &mut self.background {
                     Some(background) => background.ended().await,
@@ -220,6 +234,13 @@ impl Person {
                 },
                 question = question => return PersonEvent::Asked(question),
                 ended = ended => return PersonEvent::Ended(ended),
+                () = escaped => {
+                    self.escape_due = None;
+                    let heard = self.typing == Typing::Steers || self.editor.asked;
+                    if self.editor.take_escape() && heard {
+                        return PersonEvent::Escape;
+                    }
+                }
                 _ = continued => {
                     if let Some(keyboard) = &mut self.keyboard {
                         keyboard.take();
@@ -233,6 +254,7 @@ impl Person {
     /// Takes keys, piece by piece. How the line stands is only shown behind all that is there.
     fn read(&mut self, pieces: &[Vec<u8>]) {
         pieces.iter().for_each(|piece| self.feed(piece));
+        self.escape_due = self.editor.escape_waits().then(|| Instant::now() + ESCAPE);
         if let Some(draft) = self.editor.changed() {
             self.ready.push_back(PersonEvent::Draft(draft));
         }
@@ -268,6 +290,8 @@ pub enum PersonEvent {
     Draft(Draft),
     /// Let the program go on after it was stopped: the terminal shows something else by now.
     Continued,
+    /// Pressed Esc.
+    Escape,
     /// Typed a line.
     Line(Line),
     /// Closed standard input.

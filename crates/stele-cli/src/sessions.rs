@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use stele_agent::{Agent, Command, Driver, Key, OpenPolicy, Opening, Place, SessionStart};
 use stele_core::{By, Mode, Seq, SessionId};
-use stele_store::{Filter, Store};
+use stele_store::{Filter, SessionRow, Store};
 
 use crate::args::SessionArgs;
+use crate::chosen;
 use crate::drive::Conversation;
 use crate::error::{CommandError, Result};
 use crate::render::inert::{one_line, shorten};
@@ -42,6 +43,8 @@ pub enum Asker {
     /// Bare `stele`.
     Line,
     Run,
+    /// `stele run` without a prompt: it does what is owed.
+    Owed,
     /// With the options that it has besides.
     Undo(&'static str),
     /// A command that only looks at a session, by its whole name.
@@ -54,7 +57,7 @@ impl Asker {
         let folder = folder.map(|folder| format!(" -C {}", shell_word(folder))).unwrap_or_default();
         match self {
             Self::Line => format!("stele{folder} {option} {id}"),
-            Self::Run => format!("stele run{folder} {option} {id}"),
+            Self::Run | Self::Owed => format!("stele run{folder} {option} {id}"),
             Self::Undo(options) => format!("stele undo{options} {id}"),
             Self::Look(command) => format!("stele {command} {id}"),
         }
@@ -131,19 +134,20 @@ pub fn named_or_latest(store: &Store, id: Option<&str>, folder: &Path, asker: As
 pub fn latest(store: &Store, folder: &Path, asker: Asker) -> Result<SessionId> {
     let cwd = folder.display().to_string();
     if let Some(row) = store.latest_in(&cwd)? {
-        return Ok(row.id);
+        let talks = matches!(asker, Asker::Line | Asker::Run);
+        return if talks && row.steps == 0 { latest_answered(store, cwd, row, asker) } else { Ok(row.id) };
     }
     let mut error = CommandError::usage("session.none_here", format!("no session was held in {cwd}"));
     // The model of a demonstration is gone.
     let mut rows = store.sessions(&Filter::default())?;
     rows.retain(|row| row.model.as_deref() != Some(DEMO_MODEL));
     let (gone, there): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_gone(Path::new(&row.cwd)));
-    let goes_on = matches!(asker, Asker::Line | Asker::Run);
+    let goes_on = matches!(asker, Asker::Line | Asker::Run | Asker::Owed);
     if goes_on && !gone.is_empty() {
         error.message.push_str("; a session whose folder is gone goes on in this one once it is resumed here");
     }
     for (row, gone) in gone.iter().map(|row| (row, true)).chain(there.iter().map(|row| (row, false))).take(LISTED) {
-        let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), 40);
+        let title = shorten(&title(row), 40);
         let folder = (!gone).then_some(row.cwd.as_str());
         let command = one_line(&asker.command(folder, "--resume", &row.id));
         error = error.hint(match (gone, goes_on) {
@@ -153,6 +157,30 @@ pub fn latest(store: &Store, folder: &Path, asker: Asker) -> Result<SessionId> {
         });
     }
     Err(error)
+}
+
+/// The latest session of a folder in which a model answered; the latest of all, where none did in any. What is passed
+/// over is said.
+fn latest_answered(store: &Store, cwd: String, latest: SessionRow, asker: Asker) -> Result<SessionId> {
+    let rows = store.sessions(&Filter { cwd: Some(cwd), limit: None })?;
+    let Some(answered) = rows.into_iter().find(|row| row.steps > 0) else { return Ok(latest.id) };
+    let said = format!(
+        "session {} is passed over, since no model answered in it; to go on with it: {}",
+        latest.id,
+        asker.command(None, "--resume", &latest.id)
+    );
+    // Standard error that cannot be written has nobody to be told.
+    let _ = writeln!(std::io::stderr(), "{said}");
+    Ok(answered.id)
+}
+
+/// What a session is called: the first line of its first prompt that stands.
+pub fn title(row: &SessionRow) -> String {
+    match &row.title {
+        Some(title) => one_line(title),
+        None if row.turns > 0 => "(all of it taken back)".to_owned(),
+        None => "(no title)".to_owned(),
+    }
 }
 
 /// What holds for the session from here on, as far as it was said.
@@ -214,6 +242,9 @@ pub fn open(
         let kept = if policy == OpenPolicy::Continue { now } else { now.min(default_mode) };
         if let Some(mode) = wanted.mode.or(Some(kept)).filter(|mode| *mode != now) {
             driver.command(Command::SetMode { mode, by: by.clone() })?;
+        }
+        if wanted.model.is_none() {
+            chosen::follow_server(&mut driver, agent.routes())?;
         }
         if let Some(choice) = &wanted.model {
             let (route, model) = setup::choose(agent.routes(), Some(choice))?;

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use stele_agent::{Agent, AgentOptions, Approvals, Clock};
 use stele_core::{Millis, Tool};
 use stele_guard::Surroundings;
-use stele_provider::{Client, ClientSettings, KeySource, LedgerFile, Route};
+use stele_provider::{Client, ClientSettings, KeySource, LedgerFile, Route, RouteError};
 use stele_store::Store;
 use stele_tools::InPlace;
 
@@ -149,7 +149,8 @@ impl Setup {
 
     /// Every route there is, the default one first.
     pub fn routes(&self) -> Result<Vec<Route>> {
-        let mut routes = stele_provider::routes(&self.environment.lookup(), &self.config.routes)?;
+        let mut routes = stele_provider::routes(&self.environment.lookup(), &self.config.routes)
+            .map_err(|error| self.placed(error))?;
         for route in &mut routes {
             route.ttl = route.ttl.or(self.config.cache_ttl);
             route.prices.clone_from(&self.config.prices);
@@ -161,6 +162,19 @@ impl Setup {
             routes.insert(0, chosen);
         }
         Ok(routes)
+    }
+
+    /// The error with the file and line of the route that it is about.
+    fn placed(&self, error: RouteError) -> CommandError {
+        let at = match &error {
+            RouteError::Invalid { route, .. } | RouteError::BaseUrl { route, .. } => self.config.place_of(route),
+            RouteError::None { .. } => None,
+        };
+        let mut error = CommandError::from(error);
+        if let Some(at) = at {
+            error.message = format!("{at}: {}", error.message);
+        }
+        error
     }
 
     /// What was found or set and does nothing here, and why; with a route, on that one too.

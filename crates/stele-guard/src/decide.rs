@@ -8,7 +8,7 @@ use crate::policy::{Access, Layer, Policy};
 use crate::repository::Programs;
 use crate::shell;
 use crate::standing::{Level, Standing};
-use crate::suggest::{self, RULES_MAX, Width};
+use crate::suggest::{self, Lack, RULES_MAX, Width};
 
 /// Says whether a call runs, asks a person or is refused, and which rules would let it run.
 ///
@@ -25,11 +25,16 @@ pub fn decide(call: &Call, mode: Mode, policy: &Policy, workspace: &Workspace) -
     };
     let always = suggested(Layer::Session, Width::Exact);
     let settled_with = suggested(Layer::Flag, Width::Narrowest);
+    let uncertain = standing.lacks.iter().flatten().find_map(Lack::uncertain).filter(|_| verdict == Verdict::Ask);
     let many = standing.lacks.as_ref().is_some_and(|lacks| lacks.len() > RULES_MAX);
     let reason = match standing.reason {
         Some(reason) if many && settled_with.is_empty() => {
             Some(format!("{reason}, and {RULES_MAX} rules would not be enough for all that it does"))
         }
+        Some(reason) if always.is_empty() => match uncertain {
+            Some(part) => Some(format!("{reason}; what `{part}` does is only known when it runs")),
+            None => Some(reason),
+        },
         reason => reason,
     };
     CallDecision { verdict, by: standing.by, reason, always, settled_with }

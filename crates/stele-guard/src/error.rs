@@ -16,12 +16,12 @@ pub enum Error {
         detail: String,
     },
     /// No tool has this name.
-    #[error("rule.tool: {rule:?} names no tool; did you mean `{nearest}`?")]
+    #[error("rule.tool: {rule:?} names no tool; {}", nearest.map_or_else(tools, |name| format!("did you mean `{name}`?")))]
     Tool {
         /// The rule as it was written.
         rule: String,
-        /// The known tool whose name is closest.
-        nearest: &'static str,
+        /// The known tool whose name is close to it, if there is one.
+        nearest: Option<&'static str>,
     },
     /// The pattern is not one that this tool's rules understand.
     #[error("rule.pattern: {rule:?} has a pattern that cannot be used: {detail}")]
@@ -52,4 +52,9 @@ impl Error {
             Self::Workspace { .. } => "guard.workspace",
         }
     }
+}
+
+fn tools() -> String {
+    let names: Vec<&str> = crate::policy::tools().collect();
+    format!("the tools are {}", names.join(", "))
 }

@@ -307,14 +307,24 @@ fn unescaped(pattern: &str) -> String {
     path
 }
 
-fn nearest_tool(name: &str) -> &'static str {
+/// The tools that rules are about.
+pub(crate) fn tools() -> impl Iterator<Item = &'static str> {
+    TOOLS.iter().map(|(tool, _)| *tool)
+}
+
+/// The tool that a name was probably meant as; `None` where it is like none of them.
+fn nearest_tool(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
+    if matches!(lower.as_str(), "shell" | "sh" | "terminal" | "command" | "exec" | "run") {
+        return Some("bash");
+    }
     let shared = |tool: &str| {
         let prefix = tool.bytes().zip(lower.bytes()).take_while(|(a, b)| a == b).count();
         let letters = lower.chars().filter(|letter| tool.contains(*letter)).count();
         (usize::from(tool == lower), prefix, letters, usize::MAX - tool.len().abs_diff(lower.len()))
     };
-    TOOLS.iter().map(|(tool, _)| *tool).max_by_key(|tool| shared(tool)).unwrap_or("bash")
+    let nearest = TOOLS.iter().map(|(tool, _)| *tool).max_by_key(|tool| shared(tool))?;
+    Some(nearest).filter(|tool| shared(tool).1 >= 2)
 }
 
 /// All rules that hold, from every layer.

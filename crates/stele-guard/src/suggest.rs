@@ -75,6 +75,17 @@ impl Lack {
         }
     }
 
+    /// A command with words that only the shell knows, as far as it can be read.
+    pub(crate) fn uncertain(&self) -> Option<String> {
+        match self {
+            Self::Command(words) if !self.is_certain() => {
+                let rule = command(words, Width::Narrowest)?;
+                Some(rule.strip_prefix("bash(")?.strip_suffix(')')?.to_owned())
+            }
+            Self::Command(_) | Self::File { .. } => None,
+        }
+    }
+
     fn rule(&self, width: Width, workspace: &Workspace) -> Option<String> {
         match self {
             Self::Command(words) => command(words, width),

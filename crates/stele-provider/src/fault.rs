@@ -83,8 +83,10 @@ impl Place {
 
     /// A redirection, which no POST follows: the body would go to a server nobody chose.
     pub(crate) fn redirected(&self, status: u16, location: Option<&HeaderValue>) -> Failure {
+        // A query may hold a secret.
         let target = location.and_then(|value| value.to_str().ok()).and_then(|text| Url::parse(text).ok());
-        let target = target.map_or_else(String::new, |url| format!(" to {}", url.origin().ascii_serialization()));
+        let target =
+            target.map_or_else(String::new, |url| format!(" to {}{}", url.origin().ascii_serialization(), url.path()));
         let why = format!("{} redirects{target}, which is not followed; correct the base URL", self.url);
         Failure { status: Some(status), ..Failure::new(FailureCode::InvalidRequest, why) }
     }

@@ -101,6 +101,10 @@ impl Error {
         }
     }
 
+    pub(crate) fn no_recordings(path: PathBuf) -> Self {
+        Self::Corrupt { path, cause: "it holds no recordings".to_owned() }
+    }
+
     pub(crate) fn file(path: &Path, error: &std::io::Error) -> Self {
         Self::Store { path: path.to_owned(), cause: error.to_string() }
     }

@@ -66,7 +66,7 @@ impl Store {
             return Err(Error::Nothing(folder.to_owned()));
         }
         let _ = fs::remove_file(folder.join(RESERVE));
-        Self::open(folder)
+        Self::open_existing(folder)
     }
 
     /// Removes the requests that were recorded before a time, and the segments that no request has, and gives their

@@ -91,13 +91,7 @@ impl Store {
     /// # Errors
     /// The file is damaged, from a newer release, or may not be written. It is left as it is.
     pub fn open(folder: &Path) -> Result<Self> {
-        let path = folder.join(FILE);
-        check_kind(&path)?;
-        make_private(folder, &path).map_err(|error| Error::file(&path, &error))?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&path, flags).map_err(|error| Error::sqlite(&path, &error))?;
-        let store = Self { path, connection };
-        store.prepare().map_err(|error| Error::sqlite(&store.path, &error))?;
+        let store = Self::connect(folder)?;
         if store.format()? == 0 {
             let create = format!("BEGIN IMMEDIATE; {SCHEMA} COMMIT");
             store.connection.execute_batch(&create).or_else(|error| {
@@ -107,6 +101,29 @@ impl Store {
             })?;
         }
         store.check()
+    }
+
+    /// Opens the store of a folder for writing to what it holds already.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open); nothing was ever recorded in the file.
+    pub(crate) fn open_existing(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        if path.metadata().is_ok_and(|data| data.len() == 0) {
+            return Err(Error::no_recordings(path));
+        }
+        Self::connect(folder)?.check()
+    }
+
+    fn connect(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        check_kind(&path)?;
+        make_private(folder, &path).map_err(|error| Error::file(&path, &error))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(|error| Error::sqlite(&path, &error))?;
+        let store = Self { path, connection };
+        store.prepare().map_err(|error| Error::sqlite(&store.path, &error))?;
+        Ok(store)
     }
 
     /// Opens the store of a folder for reading.
@@ -143,7 +160,7 @@ impl Store {
     fn check(self) -> Result<Self> {
         match self.format()? {
             FORMAT => Ok(self),
-            0 => Err(Error::Corrupt { path: self.path, cause: "it holds no recordings".to_owned() }),
+            0 => Err(Error::no_recordings(self.path)),
             found => Err(Error::Newer { path: self.path, found, known: FORMAT }),
         }
     }

@@ -210,10 +210,11 @@ fn ids(connection: &Connection, path: &Path) -> Result<Vec<SessionId>> {
         .map_err(|error| unreadable_row(path, &error))
 }
 
-/// Up to three ids that have most in common with a text, by their starts, then by their use.
+/// Up to three ids that have most in common with a text, by their starts, then by their use: at least half of it.
 fn nearest(connection: &Connection, path: &Path, text: &str) -> Result<Vec<SessionId>> {
     let mut ids = ids(connection, path)?;
     let common = |id: &SessionId| id.as_str().bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
+    ids.retain(|id| 2 * common(id) >= text.len().max(1));
     ids.sort_by_key(|id| std::cmp::Reverse(common(id)));
     ids.truncate(3);
     Ok(ids)

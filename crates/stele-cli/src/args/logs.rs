@@ -50,7 +50,7 @@ pub enum SessionsCommand {
     },
     /// Find a session by what was said in it
     Search {
-        /// Words; all of them have to occur
+        /// Words; one record, or the title, has to have all of them
         #[arg(required = true)]
         query: Vec<String>,
         /// At most so many

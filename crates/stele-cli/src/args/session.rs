@@ -34,7 +34,7 @@ pub struct SessionArgs {
     #[arg(long, value_name = "MODE", value_parser = parse_mode)]
     pub mode: Option<Mode>,
 
-    /// Allow what this rule covers, such as 'bash(cargo test*)'; may be given several times
+    /// Allow what this rule covers, such as 'bash(cargo test *)'; may be given several times
     #[arg(long, value_name = "RULE")]
     pub allow: Vec<String>,
 

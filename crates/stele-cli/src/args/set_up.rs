@@ -4,8 +4,8 @@ use clap::Args;
 
 #[derive(Args, Debug)]
 pub struct ProbeArgs {
-    /// A route, a model, or ROUTE/MODEL
-    #[arg(value_name = "ROUTE", required_unless_present = "list")]
+    /// A route, a model, or ROUTE/MODEL; may be left out where there is one route
+    #[arg(value_name = "ROUTE")]
     pub route: Option<String>,
     /// Only show what is known already
     #[arg(long, conflicts_with = "yes")]

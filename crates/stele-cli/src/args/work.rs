@@ -37,7 +37,7 @@ pub struct OutputArgs {
     #[arg(long, requires = "json")]
     pub deltas: bool,
 
-    /// Only the answer and errors; --json is that by itself
+    /// Only the last answer and errors; --json is that by itself
     #[arg(short, long)]
     pub quiet: bool,
 }

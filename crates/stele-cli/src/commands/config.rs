@@ -20,7 +20,7 @@ struct Row<'a> {
     about: &'a str,
     /// Everything that set it, the one that counts last.
     set: Vec<SetBy<'a>>,
-    /// Of `model`: the route that is asked.
+    /// Of `model`: the route that a new session asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<&'a str>,
 }
@@ -91,7 +91,7 @@ fn row<'a>(setting: &'a Setting, asked: Option<&'a Setting>) -> Row<'a> {
 
 fn text(setting: &Setting, asked: Option<&Setting>, style: Style) -> String {
     let value = setting.value.as_deref().map_or_else(|| "(not set)".to_owned(), one_line);
-    let asked = asked.map(|route| format!("; {} is asked", one_line(&route.key))).unwrap_or_default();
+    let asked = asked.map(|route| format!("; a new session asks {}", one_line(&route.key))).unwrap_or_default();
     format!("{} = {value}{asked}  {}", setting.key, style.dim(&one_line(&setting.source().to_string())))
 }
 
@@ -111,7 +111,7 @@ fn explained(setting: &Setting, asked: Option<&Setting>, style: Style) -> String
     if let Some((route, value)) = asked.and_then(|route| Some((route, route.value.as_deref()?))) {
         let source = one_line(&route.source().to_string());
         lines.push(format!(
-            "  asked is {}, route {} ({source})",
+            "  a new session asks {}, route {} ({source})",
             one_line(value),
             one_line(&route.key["routes.".len()..])
         ));

@@ -93,6 +93,7 @@ fn show(setup: &Setup, args: &DemoArgs, scratch: &Scratch, kept: bool) -> Result
             limits: TurnLimits::default(),
             schema: None,
             warn_above: setup.config.warn_above,
+            chosen: None,
             skipped: setup.skipped(None),
             jobs: Arc::clone(&setup.jobs),
         };

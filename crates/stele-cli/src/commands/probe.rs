@@ -91,6 +91,10 @@ pub fn main(setup: &Setup, args: &ProbeArgs) -> Result<u8> {
     if routes.is_empty() {
         return Err(setup.no_route(Vec::new()));
     }
+    if args.route.is_none() && routes.len() > 1 {
+        let error = CommandError::usage("usage.probe", "there are several routes; name the one that is to be probed");
+        return Err(routes.iter().fold(error, |error, route| error.hint(format!("stele probe {}", route.name))));
+    }
     let (route, model) = setup::choose(&routes, args.route.as_deref())?;
     let route = Route { model, ..route.clone() };
     setup.has_key(&route)?;

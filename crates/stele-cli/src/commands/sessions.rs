@@ -1,5 +1,6 @@
 //! `stele sessions`: list, show, search, export, import, rm, gc.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::Path;
@@ -23,7 +24,7 @@ use crate::render::screen::{Screen, Terminals};
 use crate::render::style::Style;
 use crate::render::text::{Choice, TextView};
 use crate::render::{time, timeline};
-use crate::sessions::{Asker, named_or_latest};
+use crate::sessions::{Asker, named_or_latest, title};
 use crate::setup::Setup;
 use crate::spill;
 
@@ -96,7 +97,7 @@ fn json_row(row: &SessionRow) -> String {
 }
 
 fn text_row(row: &SessionRow, style: Style) -> String {
-    let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), 42);
+    let title = shorten(&title(row), 42);
     let mut facts = format!(
         "  {} · {} · {} · {}",
         plural(row.turns, "turn"),
@@ -144,14 +145,12 @@ fn show(setup: &Setup, id: Option<&str>, as_timeline: bool, depth: Depth, json: 
     let choice = Choice { depth, ..Choice::default() };
     let mut view =
         View::Text(Box::new(TextView::new(screen, choice, setup.tools(None), Path::new(&row.cwd).to_owned())));
+    let undone = undone(&store, &id)?;
     for logged in records(&store, &id)? {
         let logged = logged?;
-        if let Event::UserMessage(message) = &logged.record.event
-            && let Some(text) = view.text()
-        {
-            let said: Vec<&str> = message.content.iter().map(|Part::Text { text }| text.as_str()).collect();
-            let who = if message.source == Source::Person { ">" } else { "(stele)" };
-            text.warn(&format!("\n{}", style.bold(&format!("{who} {}", inert(said.join("\n").trim_end())))));
+        if let Some(text) = view.text() {
+            let mark = logged.record.turn.is_some_and(|turn| undone.contains(&turn));
+            heading(&logged.record.event, mark, style).iter().for_each(|line| text.warn(line));
         }
         view.show(&Seen::record(logged));
         view.check()?;
@@ -163,22 +162,54 @@ fn show(setup: &Setup, id: Option<&str>, as_timeline: bool, depth: Depth, json: 
     Ok(0)
 }
 
+/// What stands over what follows it in a transcript: what was said, with a mark where that was taken back, and where it was.
+fn heading(event: &Event, undone: bool, style: Style) -> Option<String> {
+    match event {
+        Event::UserMessage(message) => {
+            let said: Vec<&str> = message.content.iter().map(|Part::Text { text }| text.as_str()).collect();
+            let who = if message.source == Source::Person { ">" } else { "(stele)" };
+            let mark = if undone { style.yellow(" (this turn was taken back)") } else { String::new() };
+            Some(format!("\n{}{mark}", style.bold(&format!("{who} {}", inert(said.join("\n").trim_end())))))
+        }
+        Event::UndoApplied(undo) => Some(style.yellow(&format!("\n↶ turn {} was taken back", undo.turn))),
+        Event::RedoApplied(redo) => Some(style.yellow(&format!("\n↷ turn {} was done again", redo.turn))),
+        _ => None,
+    }
+}
+
+/// The turns of a session that were taken back and not done again.
+fn undone(store: &Store, id: &SessionId) -> Result<BTreeSet<u64>> {
+    let mut undone = BTreeSet::new();
+    for logged in records(store, id)? {
+        match logged?.record.event {
+            Event::UndoApplied(undo) => drop(undone.insert(undo.turn)),
+            Event::RedoApplied(redo) => drop(undone.remove(&redo.turn)),
+            _ => {}
+        }
+    }
+    Ok(undone)
+}
+
 /// The timeline of a session, as text or as one JSON line.
 pub fn timeline_text(store: &Store, id: &SessionId, json: bool, style: Style) -> Result<String> {
     let mut folded = Timeline::default();
     for logged in records(store, id)? {
         folded.fold(&logged?.record);
     }
+    let undone = undone(store, id)?;
     Ok(if json {
-        json::line(&OfSession { session: id, timeline: &folded })
+        json::line(&OfSession { session: id, undone: &undone, timeline: &folded })
     } else {
-        timeline::lines(&folded, style).join("\n")
+        timeline::lines(&folded, &undone, style).join("\n")
     })
 }
 
 #[derive(Serialize)]
 struct OfSession<'a> {
     session: &'a SessionId,
+    /// The turns that were taken back.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    undone: &'a BTreeSet<u64>,
     #[serde(flatten)]
     timeline: &'a Timeline,
 }

@@ -14,6 +14,9 @@ pub enum ConfigError {
         "config.home: neither HOME nor STELE_HOME is set to an absolute path; set STELE_HOME to a folder for stele"
     )]
     Home,
+    /// `STELE_HOME` is a relative path.
+    #[error("config.home: STELE_HOME is {0:?}, which is no absolute path; set it to one, or leave it out")]
+    RelativeHome(String),
     /// A file is there and cannot be read.
     #[error("config.unreadable: cannot read {}: {problem}", path.display())]
     Unreadable {
@@ -114,7 +117,7 @@ impl ConfigError {
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Home => "config.home",
+            Self::Home | Self::RelativeHome(_) => "config.home",
             Self::Unreadable { .. } => "config.unreadable",
             Self::Syntax { .. } => "config.syntax",
             Self::UnknownKey { .. } => "config.unknown_key",

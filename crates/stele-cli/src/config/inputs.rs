@@ -35,7 +35,7 @@ impl Places {
             Some(home) if Path::new(home).is_absolute() => {
                 return Ok(Self { config: PathBuf::from(home), data: Path::new(home).join("data") });
             }
-            Some(_) => return Err(ConfigError::Home),
+            Some(home) => return Err(ConfigError::RelativeHome(home.clone())),
             None => {}
         }
         let below = |variable: &str, default: &str| {

@@ -61,7 +61,11 @@ const SETTABLE: &[&Bound] = &[
 const PLAIN: &[(&str, Kind, &str)] = &[
     (MODE, Kind::Text, "what needs no question: ask (reading), edit (also editing here), full (everything)"),
     (HIGHEST_MODE, Kind::Text, "the highest mode on this machine; only the machine's policy sets it"),
-    (MODEL, Kind::Text, "the model that is asked: a model, a route, or ROUTE/MODEL"),
+    (
+        MODEL,
+        Kind::Text,
+        "the model that a new session asks: a model, a route, or ROUTE/MODEL; one that goes on keeps its own",
+    ),
     (ROUTE, Kind::Text, "the route that is used when `model` names none"),
     (ALLOW, Kind::Texts, "rules for what runs without asking"),
     (ASK, Kind::Texts, "rules for what asks, whatever else allows it"),

@@ -28,6 +28,7 @@ use stele_core::{CacheTtl, Mode, Price};
 use stele_guard::{Layer, List, Policy};
 use stele_provider::{KeySource, Route, RouteConfig};
 
+use crate::chosen::ENV_ROUTE;
 use crate::nearest;
 
 pub use cache::WarnAbove;
@@ -161,6 +162,14 @@ impl Config {
         }
     }
 
+    /// What set the model or route that [`Self::choice`] is made from.
+    pub fn source_of_choice(&self) -> Option<Source> {
+        let set = [keys::ROUTE, keys::MODEL]
+            .into_iter()
+            .filter_map(|key| self.settings.iter().find(|setting| setting.key == key && setting.value.is_some()));
+        set.max_by_key(|setting| setting.rank()).map(Setting::source)
+    }
+
     /// Every key with its value and what set it, in a fixed order: `stele config --effective`.
     pub fn effective(&self) -> &[Setting] {
         &self.settings
@@ -198,14 +207,20 @@ impl Config {
         Ok(vec![Setting { key: key.to_owned(), value: None, about, set: Vec::new() }])
     }
 
+    /// Where the first key of a table stands.
+    pub fn place_of(&self, table: &str) -> Option<Source> {
+        let below = format!("{table}.");
+        let mut written =
+            self.settings.iter().filter(|setting| setting.key.starts_with(&below) && !setting.set.is_empty());
+        written.next().map(Setting::source)
+    }
+
     /// What a route was made from, when the configuration or the environment has it: the first key of its table, else
     /// the variables.
     pub fn source_of_route(&self, route: &Route) -> Source {
-        let below = format!("routes.{}.", route.name);
-        let written = self.settings.iter().find(|setting| setting.key.starts_with(&below) && !setting.set.is_empty());
-        match (written, &route.key) {
-            (Some(setting), _) => setting.source(),
-            (None, _) if route.name == "env" => {
+        match (self.place_of(&format!("routes.{}", route.name)), &route.key) {
+            (Some(written), _) => written,
+            (None, _) if route.name == ENV_ROUTE => {
                 Source::Environment("STELE_MODEL, STELE_BASE_URL, STELE_WIRE".to_owned())
             }
             (None, KeySource::Env(variable)) => Source::Environment(variable.clone()),

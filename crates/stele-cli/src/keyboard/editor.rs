@@ -91,6 +91,20 @@ impl Editor {
         std::mem::take(&mut self.line).into_text()
     }
 
+    /// True when an escape came and nothing behind it: a key of its own, unless it is the beginning of one that comes in pieces.
+    pub fn escape_waits(&self) -> bool {
+        self.rest == [0x1b] && !self.pasting
+    }
+
+    /// Nothing came behind an escape for a while: it was the key.
+    pub fn take_escape(&mut self) -> bool {
+        let waits = self.escape_waits();
+        if waits {
+            self.rest.clear();
+        }
+        waits
+    }
+
     /// Takes bytes as the terminal gave them. How the line stands behind them is what [`Self::changed`] gives.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Fed> {
         let mut rest = std::mem::take(&mut self.rest);

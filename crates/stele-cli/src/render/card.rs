@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use stele_core::{CallCard, CardKind, FileAction, FileMeta, ResultMeta, Tool, ToolResult, name_on_a_line};
+use stele_core::{CallCard, CardKind, FileAction, FileMeta, JobStatus, ResultMeta, Tool, ToolResult, name_on_a_line};
 
 use super::diff;
 use super::inert::{inert, one_line, shorten};
-use super::money::{elapsed, plural};
+use super::money::{count, elapsed, plural};
 use super::style::Style;
 use super::word::shell_word;
 
@@ -138,6 +138,9 @@ pub fn result(result: &ToolResult, folder: &Path, style: Style, depth: Depth) ->
 fn brief(result: &ToolResult, folder: &Path, style: Style, depth: Depth) -> (String, Vec<String>) {
     let meta = &result.meta;
     if let Some(error) = &result.error {
+        if let Some(stopped) = stopped(&error.code, result, style) {
+            return stopped;
+        }
         let said = one_line(result.content.as_str());
         let said = said.strip_prefix(&error.code).map_or(said.as_str(), |rest| rest.trim_start_matches(": "));
         // Some texts begin with the last part of the code, which is what the model is told to look for.
@@ -156,7 +159,7 @@ fn brief(result: &ToolResult, folder: &Path, style: Style, depth: Depth) -> (Str
         };
         let good = process.exit == Some(0) && !process.timed_out;
         words.push(if good { style.green(&ended) } else { style.red(&ended) });
-        below = tail(result.content.as_str(), style);
+        below = tail(result.content.as_str(), process.output_bytes, style);
     }
     if let Some(search) = &meta.search {
         let mut found = plural(search.total, "match");
@@ -185,15 +188,36 @@ fn brief(result: &ToolResult, folder: &Path, style: Style, depth: Depth) -> (Str
     if let Some(left) = meta.process.as_ref().and_then(|process| process.left.as_ref()) {
         words.push(style.yellow(&format!("still running: {}", one_line(left))));
     }
+    if meta.process.is_none() {
+        words.extend(
+            meta.jobs.iter().filter(|job| job.status == JobStatus::Running).map(|job| format!("{} runs", job.job)),
+        );
+    }
     if words.is_empty() {
         words.push(plural(result.content.as_str().lines().count() as u64, "line"));
     }
     (words.join(" · "), below)
 }
 
-/// True for a question that reached nobody.
-pub fn asked_nobody(result: &ToolResult) -> bool {
-    result.error.is_none() && result.content.as_str().starts_with("Nobody can be asked")
+/// What was said when a call did not run to its end because its turn ended: no fault, so in words and without a code.
+fn stopped(code: &str, result: &ToolResult, style: Style) -> Option<(String, Vec<String>)> {
+    match code {
+        "tool.not_started" => Some((style.yellow(&one_line(result.content.as_str())), Vec::new())),
+        "tool.cancelled" => {
+            let printed = result.meta.process.as_ref().map_or(0, |process| process.output_bytes);
+            Some((style.yellow("stopped with the turn"), tail(result.content.as_str(), printed, style)))
+        }
+        _ => None,
+    }
+}
+
+/// What came of a question of the model's.
+pub fn answered(result: &ToolResult) -> String {
+    let said = result.content.as_str();
+    match said.starts_with("Nobody can be asked") {
+        true => "nobody to ask; the model decides".to_owned(),
+        false => format!("answered: {}", shorten(&one_line(said), TITLE)),
+    }
 }
 
 fn changed_files(meta: &ResultMeta, folder: &Path) -> String {
@@ -224,17 +248,22 @@ pub fn relative(path: &str, folder: &Path) -> String {
     name_on_a_line(&short.filter(|short| !short.is_empty()).unwrap_or_else(|| path.to_owned())).into_owned()
 }
 
-/// The last lines of a command's output, and how many come before them.
-fn tail(output: &str, style: Style) -> Vec<String> {
+/// The last lines of a command's output, and how many come before them; of output that the model was not shown whole,
+/// how much was `printed` in all.
+fn tail(output: &str, printed: u64, style: Style) -> Vec<String> {
     let inert = inert(output);
-    let mut lines: Vec<&str> = inert.lines().filter(|line| !line.trim().is_empty()).collect();
+    let mut lines: Vec<(usize, &str)> = inert.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).collect();
     // The tool's own last line says how the command ended, which is shown already.
-    lines.pop_if(|line| line.starts_with('[') && line.ends_with(']'));
-    lines.pop_if(|line| *line == "(no output)");
-    let before = lines.len().saturating_sub(TAIL);
-    let cut = (before > 0).then(|| format!("… {} before", plural(before as u64, "line")));
-    let shown = lines[before..].iter().map(|line| shorten(line, COLUMNS));
-    cut.into_iter().chain(shown).map(|line| style.dim(&line)).collect()
+    lines.pop_if(|(_, line)| line.starts_with('[') && line.ends_with(']'));
+    lines.pop_if(|(_, line)| *line == "(no output)");
+    let (before, shown) = lines.split_at(lines.len().saturating_sub(TAIL));
+    let cut = before.iter().any(|(_, line)| line.starts_with("[… "));
+    let above = shown.first().filter(|_| !before.is_empty()).map(|(at, _)| match cut {
+        true => format!("… more before, {} bytes in all", count(printed)),
+        false => format!("… {} before", plural(*at as u64, "line")),
+    });
+    let shown = shown.iter().map(|(_, line)| shorten(line, COLUMNS));
+    above.into_iter().chain(shown).map(|line| style.dim(&line)).collect()
 }
 
 #[cfg(test)]
@@ -325,6 +354,20 @@ mod tests {
             super::result(&result, Path::new("/"), Style::Plain, Depth::Brief).0,
             "tool.outcome_unknown: look at it"
         );
+    }
+
+    #[test]
+    fn what_ended_with_its_turn_is_told_in_words() {
+        let ended = |code: &str, content: &str| {
+            let error = Some(ToolError::new(code, ToolErrorClass::Refused, ""));
+            let meta = ResultMeta::default();
+            let result = ToolResult { call: CallId(1), content: Text::from(content), images: Vec::new(), error, meta };
+            super::result(&result, Path::new("/"), Style::Plain, Depth::Brief)
+        };
+        let unstarted = "not run: the turn was stopped first";
+        assert_eq!(ended("tool.not_started", unstarted), (unstarted.to_owned(), Vec::new()));
+        let cut = ended("tool.cancelled", "half\n[stopped: cancelled; ended by signal 15 (TERM)]");
+        assert_eq!(cut, ("stopped with the turn".to_owned(), vec!["half".to_owned()]));
     }
 
     #[test]

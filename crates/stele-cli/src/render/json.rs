@@ -115,6 +115,9 @@ pub struct RunResult {
     /// Results that were pointed at instead of sent again: no part of the provider's cache.
     #[serde(skip_serializing_if = "stele_core::Reuse::is_none")]
     pub local_reuse: stele_core::Reuse,
+    /// What was asked, as `ROUTE/MODEL`; absent when nothing ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     pub session: Option<String>,
     /// The session's last record.
     pub head: Option<HeadJson>,

@@ -21,10 +21,11 @@ impl Quiet {
         *self = Self::default();
     }
 
-    /// How long it was quiet, when it is time to say what goes on; that is less and less often.
+    /// How long it was quiet, when it is time to say what goes on: after 3 s, and every 15 s.
     pub fn is_long(&mut self) -> Option<Duration> {
         let quiet = self.since.elapsed();
-        (quiet >= Duration::from_secs(3 << (2 * self.told).min(8))).then(|| {
+        let due = if self.told == 0 { 3 } else { 15 * u64::from(self.told) };
+        (quiet >= Duration::from_secs(due)).then(|| {
             self.told += 1;
             quiet
         })

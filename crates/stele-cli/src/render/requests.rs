@@ -41,7 +41,7 @@ pub fn report(report: &Report, damaged: &[String], style: Style) -> Vec<String> 
     if report.failed > 0 {
         lines.push(format!("  {} got no answer, or an error", plural(report.failed, "request")));
     }
-    lines.extend(damaged.iter().map(|what| format!("{} {}", style.yellow("!"), one_line(what))));
+    lines.extend(self::damaged(damaged, style));
     lines
 }
 
@@ -200,6 +200,11 @@ fn sum(sum: &Sum) -> Vec<String> {
     }
     lines.push(format!("  {}", facts.join(" · ")));
     lines
+}
+
+/// What cannot be read of what was recorded.
+pub fn damaged(damaged: &[String], style: Style) -> Vec<String> {
+    damaged.iter().map(|what| format!("{} {}", style.yellow("!"), one_line(what))).collect()
 }
 
 /// The same requests elsewhere.

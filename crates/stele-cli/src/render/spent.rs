@@ -18,7 +18,11 @@ pub fn turn(tally: &Tally, state: &State) -> Vec<String> {
         session.push(format!("{} changed", plural(tally.files.len() as u64, "file")));
     }
     session.extend(cache_kept(state, tally.last_step.usage()));
-    let mut lines = vec![own, session.join(" · ")];
+    let mut lines = vec![own];
+    // That the session has no price alone says what the line before says.
+    if session.len() > 1 || state.cost().is_some() {
+        lines.push(session.join(" · "));
+    }
     lines.extend(timeline::local_reuse(&tally.turn.local_reuse));
     lines
 }

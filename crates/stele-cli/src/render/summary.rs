@@ -7,7 +7,7 @@ use stele_core::limits::LimitKind;
 use stele_core::{LimitReached, Micros};
 
 use super::card::{counts, relative};
-use super::json::RunResult;
+use super::json::{RunResult, Status};
 use super::money;
 use super::style::Style;
 use super::wrap::hanging;
@@ -74,6 +74,9 @@ pub fn lines(
     for job in &result.jobs {
         lines.push(format!("{}{}, ended with the run", label("job"), super::inert::one_line(job)));
     }
+    if let Some(model) = &result.model {
+        lines.push(format!("{}{}", label("model"), super::inert::one_line(model)));
+    }
     let time = tally.started.zip(tally.ended).map(|(from, to)| to.0.saturating_sub(from.0).max(0).unsigned_abs());
     lines.push(format!(
         "{}{} · {} · {} · {}",
@@ -112,12 +115,15 @@ pub fn lines(
     }
     // A session that does not fit any more cannot go on.
     let full = result.error.as_ref().is_some_and(|error| error.code == "provider.context_overflow");
+    let again = tally.steps == 0 && matches!(result.status, Status::Failed | Status::Limit);
+    let there = match elsewhere {
+        true => format!(" -C {}", super::inert::one_line(&super::word::shell_word(&folder.display().to_string()))),
+        false => String::new(),
+    };
     let (name, command) = match (full, elsewhere) {
         (true, _) => ("new", "stele run \"…\"".to_owned()),
-        (false, true) => {
-            let folder = super::inert::one_line(&super::word::shell_word(&folder.display().to_string()));
-            ("continue", format!("stele run -C {folder} --resume {session} \"…\""))
-        }
+        _ if again => ("again", format!("stele run{there} --resume {session}")),
+        (false, true) => ("continue", format!("stele run{there} --resume {session} \"…\"")),
         (false, false) => ("continue", "stele run --continue \"…\"".to_owned()),
     };
     lines.push(format!("{}{}", label(name), style.bold(&command)));

@@ -1,5 +1,6 @@
 //! The timeline as a table of 80 columns.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use stele_core::timeline::{Entry, EntryKind, Status, Timeline};
@@ -10,7 +11,7 @@ use super::money::{cost, count, elapsed, from_cache, known, plural, tokens};
 use super::style::Style;
 
 /// The timeline, a line an entry, sums at the end.
-pub fn lines(timeline: &Timeline, style: Style) -> Vec<String> {
+pub fn lines(timeline: &Timeline, undone: &BTreeSet<u64>, style: Style) -> Vec<String> {
     let header = format!("{:>4} {:>5} {:<9}{:<26}{:>9}  {}", "turn", "step", "what", "name", "time", "how");
     let mut lines = vec![style.dim(&header)];
     lines.extend(timeline.steps.iter().map(|entry| line(entry, style)));
@@ -19,6 +20,10 @@ pub fn lines(timeline: &Timeline, style: Style) -> Vec<String> {
     }
     if let Some(stop) = timeline.stop.as_ref().filter(|stop| **stop != EndReason::Completed) {
         lines.push(style.yellow(&ended(stop, timeline)));
+    }
+    if !undone.is_empty() {
+        let turns = undone.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        lines.push(style.yellow(&format!("taken back, files and conversation: turn {turns}")));
     }
     let sum = |get: fn(&stele_core::timeline::TurnSums) -> u64| timeline.turns.iter().map(get).sum::<u64>();
     lines.push(format!(

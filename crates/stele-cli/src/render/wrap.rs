@@ -78,21 +78,20 @@ impl Wrap {
         out
     }
 
-    fn write_word(&mut self, out: &mut String, columns: usize) {
+    fn write_word(&mut self, out: &mut String, most: usize) {
         if self.word.is_empty() {
             return;
         }
         let (word, space) = (mem::take(&mut self.word), mem::take(&mut self.space));
         let after_space = space.chars().fold(self.column, advance);
-        let end = after_space + word.as_str().width();
+        let end = after_space + columns(&word);
         if !self.begun {
             self.begin(&word, after_space);
-        } else if !self.verbatim && !space.is_empty() && end > columns && self.indent + word.as_str().width() <= columns
-        {
+        } else if !self.verbatim && !space.is_empty() && end > most && self.indent + columns(&word) <= most {
             out.push('\n');
             out.extend(std::iter::repeat_n(' ', self.indent));
             out.push_str(&word);
-            self.column = self.indent + word.as_str().width();
+            self.column = self.indent + columns(&word);
             return;
         }
         out.push_str(&space);
@@ -111,6 +110,14 @@ impl Wrap {
         self.indent = (column + marker).max(self.least);
         self.begun = true;
     }
+}
+
+/// The columns of a word; what changes its look has none.
+fn columns(word: &str) -> usize {
+    let mut pieces = word.split("\u{1b}[");
+    let first = pieces.next().map_or(0, UnicodeWidthStr::width);
+    let styled = |piece: &str| piece.split_once('m').map_or(0, |(_, shown)| shown.width());
+    first + pieces.map(styled).sum::<usize>()
 }
 
 fn advance(column: usize, letter: char) -> usize {
@@ -143,6 +150,7 @@ mod tests {
         check("one\ntwo three four\n", 9, "one\ntwo three\nfour\n");
         check("漢字 漢字 漢字", 9, "漢字 漢字\n漢字");
         check("fits", 4, "fits");
+        check("\u{1b}[2mone two\u{1b}[0m three", 8, "\u{1b}[2mone two\u{1b}[0m\nthree");
         check("ends in space  \n", 5, "ends\nin\nspace  \n");
     }
 

@@ -90,7 +90,7 @@ fn the_last_line_is_there_when_an_option_is_wrong() {
         (&["run", "--contineu", "x"], "unexpected argument '--contineu' found", "'--continue'"),
         (&["run", "--max-cost", "abc", "x"], "invalid value 'abc'", "stele run --help"),
         (&["run", "--timeout", "0s", "x"], "invalid value '0s'", "stele run --help"),
-        (&["sessions", "export"], "<ID>", "stele sessions --help"),
+        (&["sessions", "export"], "<ID>", "stele sessions export --help"),
         (&["--color", "no"], "[possible values: auto, always, never]", "stele --help"),
     ] {
         let done = Done::of(place.stele(words.iter().copied()));
@@ -184,7 +184,7 @@ fn a_wrong_key() {
     says(&done, 1, "provider.auth");
     assert!(!done.err.contains("a-wrong-key"), "{done:?}");
     assert_eq!(done.err.matches("provider.auth").count(), 1, "{done:?}");
-    assert!(done.err.contains("(route env, key in STELE_API_KEY)"), "{done:?}");
+    assert!(done.err.contains("; route env, key in STELE_API_KEY)"), "{done:?}");
     place.assert_clean();
 }
 
@@ -358,4 +358,45 @@ fn help_of_a_command() {
     assert!(done.out.contains("Usage: stele run") && done.out.contains("--output-schema"), "{done:?}");
     says(&Done::of(place.stele(["help", "rnu"])), 2, "stele help run");
     says(&Done::of(place.stele(["help"])), 0, "");
+}
+
+#[test]
+fn words_of_other_programs_are_answered_with_the_own_ones() {
+    let place = Place::new();
+    for (words, tried) in [
+        (&["resume"][..], "try: stele -c"),
+        (&["continue"], "try: stele -c"),
+        (&["exec", "hi"], "try: stele run "),
+        (&["login"], "try: export ANTHROPIC_API_KEY"),
+        (&["version"], "try: stele --version"),
+        (&["update"], "install it again"),
+        (&["init"], "AGENTS.md"),
+        (&["log"], "try: stele sessions"),
+        (&["-p", "fix it"], "try: stele run -q "),
+        (&["--resume"], "try: stele -c"),
+        (&["sessions", "rm"], "try: stele sessions rm --help"),
+        (&["cache", "simulate"], "try: stele cache simulate --help"),
+        (&["run", "--allow", "shell(git *)", "hi"], "did you mean `bash`?"),
+        (&["run", "--allow", "foo", "hi"], "the tools are bash, "),
+    ] {
+        says(&Done::of(place.stele(words.iter().copied())), 2, tried);
+    }
+    assert!(!place.home().exists(), "nothing of it became a prompt");
+}
+
+#[test]
+fn an_error_names_the_place_that_it_is_about() {
+    let place = Place::new();
+    let mut relative = place.stele(["run", "hi"]);
+    relative.env("STELE_HOME", "rel");
+    says(&Done::of(relative), 2, "STELE_HOME is \"rel\", which is no absolute path");
+    let mut nameless = place.stele(["run", "hi"]);
+    nameless.env("STELE_BASE_URL", "http://127.0.0.1:9/v1");
+    says(&Done::of(nameless), 2, "config.route: STELE_MODEL is missing");
+    std::fs::create_dir_all(place.home()).unwrap();
+    let route = "\n[routes.w]\nwire = \"openai-chat\"\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+    std::fs::write(place.home().join("config.toml"), route).unwrap();
+    let wrong = Done::of(place.stele(["run", "hi"]));
+    assert!(wrong.err.replace("\n  ", " ").contains("config.toml:"), "{wrong:?}");
+    assert!(wrong.err.contains("routes.w: model is missing"), "{wrong:?}");
 }

@@ -38,6 +38,7 @@ fn records_have_a_kind_and_everything_else_a_type() {
         "coverage",
         "cost",
         "hit_rate",
+        "model",
         "session",
         "head",
         "steps",

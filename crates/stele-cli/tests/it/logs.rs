@@ -192,7 +192,7 @@ fn config_says_which_model_is_asked_and_why() {
     );
     assert_eq!(source("routes.openai"), "OPENAI_API_KEY");
     for (key, shown) in [
-        ("model", "asked is own at http://127.0.0.1:9/v1 over openai-chat, route env (STELE_MODEL"),
+        ("model", "a new session asks own at http://127.0.0.1:9/v1 over openai-chat, route env (STELE_MODEL"),
         ("routes.env", "own at http://127.0.0.1:9/v1"),
         ("routes.openai", "OPENAI_API_KEY: gpt-"),
         ("routes.openai.base_url", "(not set)"),

@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use stele_core::Wire;
-use stele_testkit::{Say, Script, Server};
+use stele_testkit::{Behaviour, ParsedRequest, Say, Script, Server};
 
 use crate::support::{Done, Place, server};
 
@@ -211,6 +211,34 @@ fn what_is_wrong_is_said_with_its_code() {
     let done = Done::of(unreachable);
     assert_ne!(done.code, 0, "{done:?}");
     assert!(done.err.contains("proxy proxy.unreachable "), "{done:?}");
+}
+
+#[test]
+fn a_damaged_store_is_never_told_as_an_empty_one() {
+    let place = Place::new();
+    let server = server(Behaviour::answering(|_: &ParsedRequest| Say::text("x").into()));
+    let stele = env!("CARGO_BIN_EXE_stele");
+    let mut once = proxy(&place, &server, ["--", stele]);
+    once.args(["run", "--model", "anthropic/scripted", "an unmistakable prompt"]).env("ANTHROPIC_API_KEY", "k");
+    assert_eq!(Done::of(once).code, 0);
+    let path = place.home().join("data/proxy/requests.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let found: Vec<usize> =
+        bytes.windows(12).enumerate().filter(|(_, part)| part == b"unmistakable").map(|(at, _)| at).collect();
+    assert!(!found.is_empty(), "short segments are not compressed");
+    found.iter().for_each(|at| bytes[*at] = b'X');
+    std::fs::write(&path, bytes).unwrap();
+    for command in [&["explain"][..], &["simulate", "--vendor", "openai"], &["report"]] {
+        let said = Done::of(place.stele([&["proxy"], command].concat()));
+        assert!(said.code == 0 && said.out.contains("! request 1 cannot be read: "), "{command:?} {said:?}");
+        let json = Done::of(place.stele([&["proxy"], command, &["--json"]].concat())).lines();
+        assert_eq!(json.last().unwrap()["damaged"].as_array().map(Vec::len), Some(1), "{command:?} {json:?}");
+    }
+
+    std::fs::write(&path, b"").unwrap();
+    let forgotten = Done::of(place.stele(["proxy", "gc", "--keep", "48h"]));
+    assert!(forgotten.code == 2 && forgotten.err.contains("proxy.corrupt"), "{forgotten:?}");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "it is left as it is");
 }
 
 #[test]

@@ -323,6 +323,8 @@ fn an_interrupt_stops_the_turn_and_another_at_the_prompt_leaves() {
     terminal.wait_for("stopped by you");
     terminal.wait_for("> ");
     terminal.interrupt();
+    terminal.wait_for("Ctrl-C again leaves");
+    terminal.interrupt();
     let (code, seen) = terminal.end();
     assert_eq!(code, 0, "{seen}");
     place.assert_clean();
@@ -534,7 +536,7 @@ fn a_turn_is_taken_back_and_done_again_at_the_prompt() {
     place.write("f", "mine\n");
     terminal.type_line("/undo");
     terminal.wait_for("f left as it is: changed since");
-    terminal.wait_for("/undo overwrite replaces them");
+    terminal.wait_for("/undo overwrite replaces");
     assert_eq!(place.read("f"), "mine\n");
     terminal.type_line("/undo overwrite");
     terminal.wait_for("took back turn 1");

@@ -82,7 +82,11 @@ fn a_paste_at_a_question_is_no_answer() {
     terminal.type_line("");
     terminal.wait_for("type the answer");
     terminal.wait_for("[n]o");
-    terminal.type_line("/mode full");
+    terminal.paste("/mode full");
+    terminal.type_line("");
+    terminal.wait_for("type the answer");
+    terminal.wait_for("[n]o");
+    terminal.type_line("/undo");
     terminal.wait_for("once the question is answered");
     terminal.wait_for("[n]o");
     terminal.type_line("n");
@@ -300,6 +304,8 @@ fn half_a_line_is_cleared_and_never_sent() {
     terminal.type_line("//mode is a word");
     terminal.wait_for("I see.");
     terminal.wait_for("> ");
+    terminal.interrupt();
+    terminal.wait_for("Ctrl-C again leaves");
     terminal.interrupt();
     assert_eq!(terminal.end().0, 0);
     let sent = server.requests();

@@ -57,7 +57,7 @@ pub(super) fn failure(wire: Wire, status: Option<u16>, reported: Reported) -> Fa
     let refused = if code == FailureCode::InvalidRequest { refused::fields(&reported) } else { Vec::new() };
     // What is refused for an optional field goes again without it.
     let message = match hint(code, status, wire).filter(|_| refused.is_empty()) {
-        Some(hint) => format!("{said}; {hint}"),
+        Some(hint) => format!("{}; {hint}", said.trim_end_matches('.')),
         None => said,
     };
     Failure { status, retry_after_ms: reported.retry_after_ms, refused, ..Failure::new(code, message) }

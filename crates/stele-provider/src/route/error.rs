@@ -3,6 +3,9 @@
 use crate::local::Found;
 use crate::route::{Vendor, local_servers, vendors};
 
+/// Where a route is written that the `STELE_*` variables make: what is wrong with it names the variable.
+pub(super) const ENVIRONMENT: &str = "STELE_*";
+
 /// Why there is no route.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RouteError {
@@ -13,7 +16,7 @@ pub enum RouteError {
         found: Vec<Found>,
     },
     /// A route is not complete or not right.
-    #[error("config.route: {route}: {problem}")]
+    #[error("config.route: {}{problem}", if route == ENVIRONMENT { String::new() } else { format!("{route}: ") })]
     Invalid {
         /// Where it is written, such as `routes.work` or `STELE_WIRE`.
         route: String,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use stele_core::Wire;
 
+use super::error::ENVIRONMENT;
 use super::{KeySource, Route, RouteConfig, RouteError, Vendor, vendors};
 use crate::http;
 
@@ -49,7 +50,7 @@ type Lookup<'a> = dyn Fn(&str) -> Option<String> + 'a;
 fn environment(set: &Lookup<'_>) -> Result<Option<Route>, RouteError> {
     let (wire, base_url, model) = (set("STELE_WIRE"), set("STELE_BASE_URL"), set("STELE_MODEL"));
     let key = set("STELE_API_KEY").map(|_| KeySource::Env("STELE_API_KEY".to_owned()));
-    let invalid = |problem: String| RouteError::Invalid { route: "STELE_*".to_owned(), problem };
+    let invalid = |problem: String| RouteError::Invalid { route: ENVIRONMENT.to_owned(), problem };
     if wire.is_none() && base_url.is_none() {
         if model.is_none() && key.is_none() {
             return Ok(None);

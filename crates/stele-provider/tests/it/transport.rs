@@ -200,7 +200,7 @@ async fn a_web_page_and_a_redirection_are_no_answers() {
     let moved =
         "HTTP/1.1 307 Temporary Redirect\r\nlocation: https://elsewhere.example/v1?k=1\r\ncontent-length: 0\r\n\r\n";
     let (port, _seen) = serve(vec![Step::send(moved)]).await;
-    failed(ask(&client, &chat(port)).await, FailureCode::InvalidRequest, "redirects to https://elsewhere.example,");
+    failed(ask(&client, &chat(port)).await, FailureCode::InvalidRequest, "redirects to https://elsewhere.example/v1,");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use crate::cut;
 use crate::drive::Confirmed;
 use crate::error::{CommandError, Result};
 use crate::feed::records;
+use crate::front;
 use crate::render::inert::{one_line, shorten};
 use crate::render::{WIDTH, spent, time, timeline};
 use crate::sessions::{self, Asker, Move, Wanted, Which};
@@ -44,6 +45,7 @@ impl Line<'_> {
                 }
             }
             ("resume", argument) => self.resume(argument).await?,
+            ("new" | "clear", _) => self.begin_anew()?,
             (unknown, _) => self.say(&one_line(&command::unknown(unknown))),
         }
         Ok(Next::Stay)
@@ -171,6 +173,18 @@ impl Line<'_> {
         Ok(())
     }
 
+    /// Leaves the session as it is and begins another one here.
+    fn begin_anew(&mut self) -> Result<()> {
+        front::new_route(self.setup, self.agent.routes(), &Which::New, None)?;
+        if self.conversation.driver.is_stored() {
+            let before = self.conversation.driver.session().clone();
+            self.say(&format!("session {before} stays as it is; to go back: /resume {before}"));
+        }
+        self.conversation = open(&self.agent, &Which::New, self.setup, &Wanted::default())?;
+        self.begin(&Which::New);
+        Ok(())
+    }
+
     async fn resume(&mut self, id: Option<&str>) -> Result<()> {
         let store = self.agent.store().clone();
         let Some(id) = id else {
@@ -179,7 +193,7 @@ impl Line<'_> {
             let lines: Vec<String> = rows
                 .iter()
                 .map(|row| {
-                    let title = shorten(&one_line(row.title.as_deref().unwrap_or("(no title)")), WIDTH - 4);
+                    let title = shorten(&sessions::title(row), WIDTH - 4);
                     format!("  {}  {}\n    {title}", row.id, time::minute(row.updated))
                 })
                 .collect();

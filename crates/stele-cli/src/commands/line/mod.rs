@@ -12,6 +12,7 @@ use stele_core::{By, Config, EpochReason, Source};
 
 use crate::args::{LimitArgs, SessionArgs};
 use crate::background::Background;
+use crate::chosen::Chosen;
 use crate::command;
 use crate::commands::undo;
 use crate::cut::{self, Settled};
@@ -22,7 +23,7 @@ use crate::output::View;
 use crate::past;
 use crate::person::{Line as Typed, Person, Typing};
 use crate::prompt;
-use crate::render::inert::{inert, one_line, shorten};
+use crate::render::inert::{inert, one_line};
 use crate::render::money::plural;
 use crate::render::spent;
 use crate::render::text::Choice;
@@ -35,6 +36,9 @@ use crate::tally::Tally;
 
 /// Characters of what a session began with, and of its last answer.
 const RECALLED: usize = 300;
+
+/// Lines of them.
+const RECALLED_LINES: usize = 5;
 
 /// Talks until somebody leaves.
 pub fn main(setup: &Setup, args: &SessionArgs, first: Option<&OsStr>) -> Result<u8> {
@@ -99,7 +103,7 @@ enum Next {
 impl Line<'_> {
     fn say(&mut self, text: &str) {
         if let Some(view) = self.front.view.text() {
-            view.warn(text);
+            view.say(text);
         }
     }
 
@@ -130,6 +134,11 @@ impl Line<'_> {
             );
             view.warn(&line);
         }
+        let chosen = Chosen::of(self.setup, self.agent.routes()).filter(|_| *which != Which::New);
+        let kept = chosen.and_then(|chosen| chosen.passed_over(self.conversation.driver.state().model(), "/model"));
+        if let (Some(kept), Some(view)) = (kept, self.front.view.text()) {
+            view.warning(&kept);
+        }
         undo::tell_finished(&mut self.conversation.driver, &mut self.front.view);
         if *which != Which::New {
             self.recall();
@@ -143,7 +152,7 @@ impl Line<'_> {
         let last = Some(("last answer", state.last_text())).filter(|(_, text)| !text.trim().is_empty());
         let style = self.setup.look.stderr();
         for (what, text) in [first, last].into_iter().flatten() {
-            self.say(&style.dim(&format!("  {what}: {}", shorten(one_line(&text).trim(), RECALLED))));
+            self.say(&style.dim(&format!("  {what}: {}", recalled(&text))));
         }
     }
 
@@ -184,6 +193,8 @@ impl Line<'_> {
         }
         // The prompt stands there already.
         let mut shown = false;
+        // Somebody wanted out, and was told how.
+        let mut leaving = false;
         loop {
             // The turn that ran, if one did, is cancelled and closed.
             if self.front.signals.told_to_end() {
@@ -210,9 +221,13 @@ impl Line<'_> {
                         Heard::Gone => continue,
                         Heard::Signal => {
                             // A line that stands there is thrown away first.
-                            if self.front.person.forget() && !self.front.signals.told_to_end() {
+                            let cleared = self.front.person.forget();
+                            if (cleared || !leaving) && !self.front.signals.told_to_end() {
                                 self.leave();
-                                shown = false;
+                                if !cleared {
+                                    self.say("  (Ctrl-C again leaves, and so do /quit and Ctrl-D)");
+                                }
+                                (shown, leaving) = (false, !cleared);
                                 continue;
                             }
                             let exit = self.leave();
@@ -222,6 +237,7 @@ impl Line<'_> {
                     if let Some(view) = self.front.view.text() {
                         view.screen.leave_line();
                     }
+                    leaving = false;
                     self.hear(&line).await?
                 }
             };
@@ -308,5 +324,29 @@ impl Line<'_> {
             lines.iter().for_each(|line| view.warn(&style.dim(line)));
         }
         Ok(Next::Stay)
+    }
+}
+
+/// The first lines of a text, as they stand, cut between words.
+fn recalled(text: &str) -> String {
+    let text = inert(text.trim());
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.by_ref().take(RECALLED_LINES).collect::<Vec<_>>().join("\n    ");
+    let most = first.char_indices().nth(RECALLED).map_or(first.len(), |(at, _)| at);
+    let cut = if most < first.len() { first[..most].rfind(char::is_whitespace).unwrap_or(most) } else { most };
+    let more = if cut < first.len() || lines.next().is_some() { " …" } else { "" };
+    format!("{}{more}", first[..cut].trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recalled_keeps_its_lines_and_whole_words() {
+        assert_eq!(recalled("# Done\n\n- one\n- two\n"), "# Done\n    - one\n    - two");
+        assert_eq!(recalled("1\n2\n3\n4\n5\n6"), "1\n    2\n    3\n    4\n    5 …");
+        let long = recalled(&"word ".repeat(100));
+        assert!(long.ends_with("word …") && long.len() <= RECALLED + " …".len(), "{long}");
     }
 }

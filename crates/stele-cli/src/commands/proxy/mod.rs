@@ -116,9 +116,25 @@ fn report(setup: &Setup, found: &Recordings, judging: &Judging<'_>, as_json: boo
 fn explain(setup: &Setup, found: &Recordings, id: Option<u64>, judging: &Judging<'_>, as_json: bool) -> Result<u8> {
     let text = explanation(&found.requests, id, judging, as_json, setup.look.stdout()).map_err(|unknown| {
         let message = format!("there is no request {unknown} among those that were recorded");
-        CommandError::usage("proxy.no_request", message).hint("stele proxy report  # lists them")
+        let error = CommandError::usage("proxy.no_request", message).hint("stele proxy report  # lists them");
+        found.damaged.iter().fold(error, |error, what| error.hint(what))
     })?;
-    output::print(&text)?;
+    print(&text, found, as_json, setup.look.stdout())
+}
+
+/// Prints what came of recordings, and behind it what of them cannot be read.
+fn print(text: &str, found: &Recordings, as_json: bool, style: Style) -> Result<u8> {
+    #[derive(Serialize)]
+    #[serde(tag = "type", rename_all = "snake_case")]
+    enum Line<'a> {
+        Damaged { damaged: &'a [String] },
+    }
+    output::print(text)?;
+    if as_json && !found.damaged.is_empty() {
+        output::print(&json::line(&Line::Damaged { damaged: &found.damaged }))?;
+    } else {
+        output::print(&tables::damaged(&found.damaged, style).join("\n"))?;
+    }
     Ok(0)
 }
 
@@ -156,8 +172,8 @@ fn last_miss(report: &Report) -> Option<u64> {
 
 fn simulate(setup: &Setup, found: &Recordings, vendor: &str, model: Option<&str>, as_json: bool) -> Result<u8> {
     let total = stele_proxy::report(&found.requests, &Judging::default()).total;
-    output::print(&simulation(&found.requests, &total, vendor, model, as_json, setup.look.stdout())?)?;
-    Ok(0)
+    let text = simulation(&found.requests, &total, vendor, model, as_json, setup.look.stdout())?;
+    print(&text, found, as_json, setup.look.stdout())
 }
 
 /// Requests under another vendor's rules, as text; `total` is what they came to where they were sent.

@@ -1,17 +1,19 @@
 //! `stele run`: one prompt in, an answer out. The demonstration goes through [`execute`] as well.
 
+mod again;
 mod result;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stele_agent::{Agent, Command, OpenPolicy};
+use stele_agent::{Agent, ChangedSince, Command, OpenPolicy};
 use stele_core::limits::TurnLimits;
-use stele_core::{CallStage, EndReason, Millis, Mode, Phase, Source};
+use stele_core::{CallStage, EndReason, Millis, Mode, Phase, Restoring, Source};
 use stele_tools::Jobs;
 
 use crate::args::{Global, RunArgs};
+use crate::chosen::Chosen;
 use crate::commands::undo;
 use crate::config::WarnAbove;
 use crate::cut::{self, Settled};
@@ -22,6 +24,7 @@ use crate::output::{JsonView, View};
 use crate::person::Pending;
 use crate::piped;
 use crate::prompt::{self, Prompts};
+use crate::render::inert::{one_line, shorten};
 use crate::runtime::runtime;
 use crate::schema::Schema;
 use crate::sessions::{self, Asker, Wanted, Which};
@@ -41,12 +44,29 @@ pub struct Plan {
     pub prompts: Prompts,
     pub limits: TurnLimits,
     pub schema: Option<Schema>,
+    /// The model that is set for new sessions.
+    pub chosen: Option<Chosen>,
     /// What leaving the provider's cache may cost before somebody is asked.
     pub warn_above: WarnAbove,
     /// What was found or set and does nothing here, and why.
     pub skipped: Vec<String>,
     /// What runs in the background of this process.
     pub jobs: Arc<Jobs>,
+}
+
+impl Plan {
+    /// Says that the session keeps its model, where another one is set: at the start for a person, with the result for a
+    /// program.
+    fn tell_passed_over(&mut self, conversation: &Conversation, view: &mut View) {
+        let chosen = self.chosen.take().filter(|_| self.which != Which::New);
+        let Some(said) = chosen.and_then(|chosen| chosen.passed_over(conversation.driver.state().model(), "-m")) else {
+            return;
+        };
+        match view.text() {
+            Some(text) => text.remark(&said),
+            None => self.skipped.push(said),
+        }
+    }
 }
 
 /// `stele run`.
@@ -80,7 +100,8 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
         let routes = front::with_local(&setup, routes).await?;
         let tools = setup.tools(ask);
         let agent = setup.agent(routes, approvals, tools.clone())?;
-        let which = Which::from_flags(&args.session, agent.store(), &setup.folder, Asker::Run)?;
+        let asker = if prompts.is_none() { Asker::Owed } else { Asker::Run };
+        let which = Which::from_flags(&args.session, agent.store(), &setup.folder, asker)?;
         let route = front::new_route(&setup, agent.routes(), &which, args.session.model.as_deref())?;
         let plan = Plan {
             which,
@@ -90,6 +111,7 @@ fn start(environment: Environment, global: &Global, args: RunArgs) -> Result<u8>
             prompts,
             limits: front::limits(&args.session.limits, setup.config.turn_limits),
             schema,
+            chosen: Chosen::of(&setup, agent.routes()),
             warn_above: setup.config.warn_above,
             skipped: setup.skipped(route),
             jobs: Arc::clone(&setup.jobs),
@@ -119,8 +141,9 @@ pub async fn execute(agent: &Arc<Agent>, mut plan: Plan, front: &mut Front) -> O
         schema_faults: None,
     };
     seed(&conversation, agent, front);
+    plan.tell_passed_over(&conversation, &mut front.view);
     undo::tell_finished(&mut conversation.driver, &mut front.view);
-    let error = run.prompts(&mut conversation, &mut plan, front).await.err();
+    let error = run.prompts(agent, &mut conversation, &mut plan, front).await.err();
     let error = error.map(|error| if run.tally.attempts > 0 { error.after_work() } else { error });
     let outcome = run.outcome(agent, &conversation, plan, error);
     conversation.driver.leave();
@@ -160,8 +183,19 @@ struct Run {
 }
 
 impl Run {
-    async fn prompts(&mut self, conversation: &mut Conversation, plan: &mut Plan, front: &mut Front) -> Result<()> {
-        let sends = !plan.prompts.is_none() || conversation.driver.state().turn().is_some();
+    async fn prompts(
+        &mut self,
+        agent: &Agent,
+        conversation: &mut Conversation,
+        plan: &mut Plan,
+        front: &mut Front,
+    ) -> Result<()> {
+        let driver = &conversation.driver;
+        let again = match plan.prompts.is_none() && driver.is_stored() {
+            true => again::unanswered(agent.store(), driver.session(), driver.state())?,
+            false => None,
+        };
+        let sends = !plan.prompts.is_none() || again.is_some() || driver.state().turn().is_some();
         let settled = if sends { cut::settle(conversation, front, plan.warn_above).await? } else { Settled::GoesOn };
         match settled {
             Settled::GoesOn => {}
@@ -177,6 +211,9 @@ impl Run {
                 .hint("leave --model out to go on with the session's own model")
                 .hint("cache.warn_above in config.toml says from what cost on this is asked"));
             }
+        }
+        if let Some(prompt) = again {
+            return self.again(prompt, plan.limits, conversation, front).await;
         }
         if plan.prompts.is_none() {
             self.ending = conversation.go_on(front, &mut self.tally).await?;
@@ -211,6 +248,21 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// Asks what no model answered once more, in the place of the turn that failed, so that nothing of that is sent.
+    async fn again(
+        &mut self,
+        prompt: String,
+        limits: TurnLimits,
+        conversation: &mut Conversation,
+        front: &mut Front,
+    ) -> Result<()> {
+        if let Some(text) = front.view.text() {
+            text.aside(&format!("asking again: {}", shorten(&one_line(&prompt), 60)));
+        }
+        undo::carry_out(Restoring::Undo, &mut conversation.driver, ChangedSince::Leave).await?;
+        self.say(prompt, Source::Person, limits, conversation, front).await
     }
 
     async fn say(

@@ -17,6 +17,8 @@ pub struct ShownCall {
     pub gated: Option<ToolGated>,
     pub title: String,
     refused: bool,
+    /// The question about it, as it was shown.
+    asked: String,
     /// What is shown once the calls before are done.
     waiting: Vec<String>,
     done: bool,
@@ -37,6 +39,7 @@ impl TextView {
             gated: None,
             title,
             refused: false,
+            asked: String::new(),
             waiting: Vec::new(),
             done: false,
         };
@@ -139,13 +142,21 @@ impl TextView {
         // The refusal was shown with its reason already, and the list itself when it was set.
         let shown = call.is_some_and(|call| call.refused || result.error.is_none() && call.name == "todo");
         if !shown {
-            let asked_nobody = call.is_some_and(|call| call.name == "ask") && card::asked_nobody(result);
-            let (words, below) = match asked_nobody {
-                true => ("nobody to ask; the model decides".to_owned(), Vec::new()),
+            let is_ask = call.is_some_and(|call| call.name == "ask");
+            let (words, mut below) = match is_ask && result.error.is_none() {
+                true => (card::answered(result), Vec::new()),
                 false => card::result(result, &self.folder, style, self.choice.depth),
             };
+            // A change that was asked about stands there already.
+            let changed = result.meta.process.is_none() && result.meta.files.iter().any(|file| file.diff.is_some());
+            if changed
+                && call.is_some_and(|call| below.iter().all(|line| line.contains("… ") || call.asked.contains(line)))
+            {
+                below.clear();
+            }
             let title = call.map_or("a call from before", |call| &call.title);
-            let titled = self.last_title == Some(result.call) || call.is_some_and(|call| !call.waiting.is_empty());
+            let titled =
+                self.last_title == Some(result.call) || is_ask || call.is_some_and(|call| !call.waiting.is_empty());
             let mut text = if titled { format!("  {words}") } else { format!("  {title}: {words}") };
             for line in below {
                 text.push_str("\n    ");
@@ -175,7 +186,11 @@ impl TextView {
         let question = match pending {
             Pending::Approval(call) => {
                 let Some(shown) = self.calls.get(call) else { return };
-                approve::question(shown, self.tool(&shown.name), &self.folder, &self.previews, style)
+                let question = approve::question(shown, self.tool(&shown.name), &self.folder, &self.previews, style);
+                if let Some(shown) = self.calls.get_mut(call) {
+                    shown.asked.clone_from(&question);
+                }
+                question
             }
             Pending::Question(question) => format!("{} {}", style.bold("?"), inert(&question.text).trim_end()),
         };

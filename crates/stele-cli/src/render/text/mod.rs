@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stele_core::{
-    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Record, Seq, SessionId, State, TodoItem,
+    Account, ApprovalOutcome, Block, CallId, EndReason, Event, Millis, Mode, Record, Seq, SessionId, State, TodoItem,
     TodoStatus, Tool,
 };
 use stele_provider::Delta;
@@ -16,7 +16,7 @@ use stele_store::Store;
 
 use super::answer::{Answer, Show};
 use super::card::Depth;
-use super::inert::{one_line, shorten};
+use super::inert::{inert, one_line, shorten};
 use super::money::{elapsed, short};
 use super::quiet::Quiet;
 use super::screen::Screen;
@@ -28,7 +28,7 @@ pub use calls::ShownCall;
 /// What is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Only the answer and errors.
+    /// Only the last answer of each turn, and errors.
     pub quiet: bool,
     /// The answer is not streamed: it has to be checked first.
     pub hold_answer: bool,
@@ -44,15 +44,19 @@ pub struct TextView {
     choice: Choice,
     tools: Vec<Arc<dyn Tool>>,
     pub folder: PathBuf,
+    /// The highest mode that may be set.
+    pub highest_mode: Mode,
     /// How changes are shown before they are made.
     pub previews: stele_tools::PreviewOptions,
     calls: BTreeMap<CallId, ShownCall>,
     answer: Answer,
+    /// With little wanted: the last answer, once the turn is over.
+    last_answer: String,
     /// The call whose title is the last line on standard error.
     last_title: Option<CallId>,
     route: Option<String>,
-    /// The variable that holds a route's key, by route.
-    pub keys: BTreeMap<String, String>,
+    /// The variable that holds a route's key, by route; nothing where a log is shown, whose keys nobody knows.
+    pub keys: Option<BTreeMap<String, String>>,
     /// What the session cost so far.
     account: Account,
     /// A failed request whose note waits for what follows: the end of the turn says it itself.
@@ -73,12 +77,14 @@ impl TextView {
             choice,
             tools,
             folder,
+            highest_mode: Mode::Full,
             previews: stele_tools::PreviewOptions::default(),
             calls: BTreeMap::new(),
             answer: Answer::default(),
+            last_answer: String::new(),
             last_title: None,
             route: None,
-            keys: BTreeMap::new(),
+            keys: None,
             account: Account::default(),
             failure: None,
             broke_off: false,
@@ -132,10 +138,29 @@ impl TextView {
         self.warn(&line);
     }
 
+    /// A few words of Stele's own, broken at spaces.
+    pub fn say(&mut self, text: &str) {
+        let text = hanging(text, self.screen.note_columns(), 2);
+        self.warn(&text);
+    }
+
+    /// A dim note, unless little is wanted.
+    pub fn aside(&mut self, text: &str) {
+        let text = hanging(text, self.screen.note_columns(), 2);
+        self.note(&self.screen.style.dim(&text));
+    }
+
+    /// A warning, where little is wanted not at all.
+    pub fn remark(&mut self, text: &str) {
+        if !self.choice.quiet {
+            self.warning(text);
+        }
+    }
+
     /// A piece of an answer.
     pub fn delta(&mut self, step: u64, attempt: u32, delta: &Delta) {
         match delta {
-            Delta::Text(text) if !self.choice.hold_answer => {
+            Delta::Text(text) if !self.choice.hold_answer && !self.choice.quiet => {
                 self.quiet.broken();
                 if let Some(show) = self.answer.piece(step, attempt, text) {
                     self.show(show);
@@ -216,7 +241,9 @@ impl TextView {
                     _ => None,
                 });
                 let text: String = texts.collect();
-                if !self.choice.hold_answer {
+                if self.choice.quiet {
+                    self.last_answer = text;
+                } else if !self.choice.hold_answer {
                     let show = self.answer.whole(record.step.unwrap_or(0), &text);
                     self.show(show);
                     self.screen.end_line();
@@ -250,7 +277,11 @@ impl TextView {
             Event::ImportDamaged(damaged) => {
                 self.note(&style.yellow(&format!("! record {}: {}", record.seq, one_line(&damaged.what))));
             }
-            Event::ToolCalled(called) => self.called(called),
+            Event::ToolCalled(called) => {
+                // What was said before a call is no answer.
+                self.last_answer.clear();
+                self.called(called);
+            }
             Event::ToolGated(gated) => self.gated(gated),
             Event::ApprovalDecided(decided) => match &decided.outcome {
                 ApprovalOutcome::Unanswered => self.unanswered(decided.call),
@@ -287,6 +318,11 @@ impl TextView {
         let style = self.screen.style;
         self.screen.clear_progress();
         self.rest();
+        let answer = std::mem::take(&mut self.last_answer);
+        if !self.choice.hold_answer && !answer.is_empty() {
+            self.screen.answer(&inert(&answer));
+            self.screen.end_line();
+        }
         let line = match reason {
             EndReason::Completed => return,
             EndReason::Aborted { by } if by.0 == OUTPUT_CLOSED => return,
@@ -294,8 +330,8 @@ impl TextView {
                 let message = one_line(message);
                 let message =
                     message.strip_prefix(code.as_str()).map_or(message.as_str(), |rest| rest.trim_start_matches(": "));
-                let whose = if code == "provider.auth" { self.whose_key() } else { String::new() };
-                let line = format!("✗ failed: {code}: {message}{whose}");
+                let message = if code == "provider.auth" { self.with_key(message) } else { message.to_owned() };
+                let line = format!("✗ failed: {code}: {message}");
                 self.warn(&style.red(&hanging(&line, self.screen.note_columns(), 2)));
                 if let Some(advice) = crate::error::advice(code) {
                     self.warn(&format!("  {advice}"));
@@ -316,12 +352,18 @@ impl TextView {
         self.warn(&style.yellow(&line));
     }
 
-    /// Which key was refused.
-    fn whose_key(&self) -> String {
-        let Some(route) = &self.route else { return String::new() };
-        match self.keys.get(route) {
-            Some(variable) => format!(" (route {}, key in {variable})", one_line(route)),
-            None => format!(" (route {}, which was given no key)", one_line(route)),
+    /// What a server said, and which key it refused.
+    fn with_key(&self, message: &str) -> String {
+        let Some(route) = &self.route else { return message.to_owned() };
+        let key = match self.keys.as_ref().map(|keys| keys.get(route)) {
+            Some(Some(variable)) => format!(", key in {variable}"),
+            Some(None) => ", which was given no key".to_owned(),
+            None => String::new(),
+        };
+        let whose = format!("route {}{key})", one_line(route));
+        match message.strip_suffix(')') {
+            Some(open) => format!("{open}; {whose}"),
+            None => format!("{message} ({whose}"),
         }
     }
 
