@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(crate) use stele_core::name_on_a_line as one_line;
-use stele_core::{Location, SessionId, Subject};
+use stele_core::{Location, SessionId, Subject, nearest};
 use stele_path::{Leads, Resolved, absolute, resolve, resolve_alike, siblings};
 
 use crate::error::{Error, Result};
@@ -186,7 +186,7 @@ impl Place {
             let show = |name: &str| folder.join(name).strip_prefix(&self.cwd).map(|path| path.display().to_string());
             for name in siblings(folder) {
                 let name = name.to_string_lossy().into_owned();
-                let distance = distance(&wanted.to_lowercase(), &name.to_lowercase());
+                let distance = nearest::distance(&wanted.to_lowercase(), &name.to_lowercase());
                 if distance <= wanted.chars().count() / 3 {
                     near.push((distance, show(&name).unwrap_or_else(|_| folder.join(&name).display().to_string())));
                 }
@@ -230,32 +230,4 @@ fn refuse_folder(asked: &str, path: &Path) -> Result<()> {
 /// Shows a name so that look-alikes can be told apart.
 pub(crate) fn escape(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii() { c.to_string() } else { c.escape_unicode().to_string() }).collect()
-}
-
-/// Edit distance, in characters.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances() {
-        assert_eq!(distance("main.rs", "mian.rs"), 2);
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("abc", "abc"), 0);
-    }
 }
