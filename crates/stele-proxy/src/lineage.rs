@@ -285,7 +285,7 @@ pub(crate) fn block_hash(segment: &Segment) -> Hash {
 }
 
 /// Whether two texts are the same but for a short piece in the middle.
-fn is_alike(one: &[u8], other: &[u8]) -> bool {
+pub(crate) fn is_alike(one: &[u8], other: &[u8]) -> bool {
     let front = common_prefix(one, other);
     let rest = one.len().min(other.len()) - front;
     let back = one.iter().rev().zip(other.iter().rev()).take(rest).take_while(|(one, other)| one == other).count();

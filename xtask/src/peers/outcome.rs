@@ -179,23 +179,28 @@ fn last_id(scene: &Scene<'_>) -> Result<u64> {
     Ok(lines(&report).filter_map(|line| line["id"].as_u64()).max().unwrap_or(0))
 }
 
-/// The first break after a request, as the proxy explains it.
+/// The first break after a request, as the proxy explains it; where none leaves its conversation, what parts the next
+/// request from the conversation before.
 fn first_break(scene: &Scene<'_>, phase: &str, after: u64) -> Result<Option<Break>> {
     let report = scene.ask_proxy(&["report"])?;
-    let left = lines(&report)
-        .filter(|line| line["id"].as_u64() > Some(after) && line["leaves"].is_object())
-        .min_by_key(|line| line["id"].as_u64());
+    let mut later: Vec<&Value> = lines(&report).filter(|line| line["id"].as_u64() > Some(after)).collect();
+    later.sort_by_key(|line| line["id"].as_u64());
+    let left = later.iter().find(|line| line["leaves"].is_object()).or(later.first());
     let Some(line) = left else { return Ok(None) };
     let id = line["id"].to_string();
     let explained = scene.ask_proxy(&["explain", &id])?;
     let explanation = explained.first().context("no explanation")?;
+    let parting = &explanation["parting"];
+    if !parting.is_object() {
+        return Ok(None);
+    }
     let excerpt = |side: &str| {
-        let text = explanation["parting"][side]["differs"].as_str().unwrap_or_default();
+        let text = parting[side]["differs"].as_str().unwrap_or_default();
         text.chars().take(60).collect::<String>()
     };
     Ok(Some(Break {
         phase: phase.to_owned(),
-        segment: line["leaves"]["segment"].as_str().unwrap_or_default().to_owned(),
+        segment: parting["segment"].as_str().unwrap_or_default().to_owned(),
         change: explanation["change"]["kind"].as_str().map(str::to_owned),
         shared: (line["shared_bytes"].as_u64().unwrap_or(0), line["prompt_bytes"].as_u64().unwrap_or(0)),
         differs: (excerpt("before"), excerpt("after")),

@@ -138,3 +138,18 @@ fn blocks_that_changed_places_are_not_gone() {
     let found = explain(&requests, 2, &Judging::default()).unwrap();
     assert!(matches!(found.change, Some(Change::Moved { .. })), "{:?}", found.change);
 }
+
+#[test]
+fn the_next_session_in_another_folder_is_told_by_its_folder() {
+    let in_folder = |folder: &str, done| {
+        let mut body = in_the_same_folder("Fix the test. ", done);
+        let text = format!("<env>\ncwd: {folder}\nshell: bash\nos: linux\nterminal: none\n</env>");
+        body["messages"][0]["content"][0]["text"] = json!(text);
+        body
+    };
+    let bodies = [in_folder("/home/a/one", 0), in_folder("/home/a/one", 1), in_folder("/home/a/two", 0)];
+    let requests: Vec<Recorded> =
+        bodies.iter().zip(1..).map(|(body, id)| recorded(id, id as i64, WIRE, body, Some(1_358))).collect();
+    let found = explain(&requests, 3, &Judging::default()).unwrap();
+    assert_eq!((found.same_conversation, found.change), (false, Some(Change::Path)));
+}
