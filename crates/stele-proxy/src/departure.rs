@@ -7,7 +7,7 @@ use stele_core::{Hash, Wire, Zone};
 
 use crate::change::Change;
 use crate::emulate::common_prefix;
-use crate::lineage::{block_hash, is_alike, opening};
+use crate::lineage::{block_hash, likeness, opening};
 use crate::parameter::{Says, differing};
 use crate::prompt::Segment;
 use crate::record::Recorded;
@@ -195,7 +195,7 @@ fn of_blocks(before: &Recorded, after: &Recorded, index: usize, old: &Segment, n
     let (gone, inserted) = (meets(rest_before, rest_after), meets(rest_after, rest_before));
     // Another session of the same agent begins with the same block, but for a path or a date in it.
     let alike = match (rest_before, rest_after) {
-        ([old, ..], [new, ..]) => is_alike(&old.bytes(), &new.bytes()),
+        ([old, ..], [new, ..]) => likeness(&old.bytes(), &new.bytes()) >= 50,
         _ => false,
     };
     if gone.or(inserted).is_none() && !alike && is_replaced(before, after, index) {

@@ -285,9 +285,14 @@ pub(crate) fn block_hash(segment: &Segment) -> Hash {
 }
 
 /// Whether two texts are the same but for a short piece in the middle.
-pub(crate) fn is_alike(one: &[u8], other: &[u8]) -> bool {
+fn is_alike(one: &[u8], other: &[u8]) -> bool {
+    likeness(one, other) >= 80
+}
+
+/// How much of the longer of two texts is what both begin and end with, in percent.
+pub(crate) fn likeness(one: &[u8], other: &[u8]) -> usize {
     let front = common_prefix(one, other);
     let rest = one.len().min(other.len()) - front;
     let back = one.iter().rev().zip(other.iter().rev()).take(rest).take_while(|(one, other)| one == other).count();
-    (front + back) * 5 >= one.len().max(other.len()) * 4
+    (front + back) * 100 / one.len().max(other.len()).max(1)
 }

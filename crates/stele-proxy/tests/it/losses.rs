@@ -147,7 +147,7 @@ fn the_next_session_in_another_folder_is_told_by_its_folder() {
         body["messages"][0]["content"][0]["text"] = json!(text);
         body
     };
-    let bodies = [in_folder("/home/a/one", 0), in_folder("/home/a/one", 1), in_folder("/home/a/two", 0)];
+    let bodies = [in_folder("/home/a/one", 0), in_folder("/home/a/one", 1), in_folder("/srv/work/of/another name", 0)];
     let requests: Vec<Recorded> =
         bodies.iter().zip(1..).map(|(body, id)| recorded(id, id as i64, WIRE, body, Some(1_358))).collect();
     let found = explain(&requests, 3, &Judging::default()).unwrap();
