@@ -43,7 +43,7 @@ fn known_elsewhere(word: &str) -> Option<(&'static str, &'static [&'static str])
         }
         "exec" | "print" => ("one prompt in, an answer out, is `run`", &["stele run \"fix the failing test\""]),
         "chat" | "new" => ("without a command Stele talks", &["stele"]),
-        "login" | "logn" | "logout" | "auth" => (
+        "login" | "logout" | "auth" => (
             "a provider's key stands in a variable, and nothing else is needed",
             &["export ANTHROPIC_API_KEY=…", "stele models  # each route with its key's variable", "stele doctor"],
         ),

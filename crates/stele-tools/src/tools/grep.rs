@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -147,7 +149,7 @@ fn grep(place: &Place, arguments: &Arguments, limit: usize, stop: &AtomicBool) -
             };
             let mut failed = searcher.search_path(matcher, path, &mut file).is_err();
             if file.binary {
-                failed = prober.search_path(matcher, path, Probe(&mut file.in_binary)).is_err();
+                failed = probe(&mut prober, matcher, path, file.counted_to, &mut file.in_binary).is_err();
             }
             if file.total > 0 || file.in_binary || failed {
                 lock(found).take(path, file, failed);
@@ -318,9 +320,11 @@ struct InFile<'a> {
     /// A gap lies before the next line.
     separate: bool,
     total: u64,
-    /// It is no text from here on.
+    /// Where the last match that was counted ends.
+    counted_to: u64,
+    /// It is no text: what was not counted is searched by itself.
     binary: bool,
-    /// A match lies there.
+    /// A match lies in what was not counted.
     in_binary: bool,
 }
 
@@ -337,6 +341,7 @@ impl<'a> InFile<'a> {
             bytes: 0,
             separate: false,
             total: 0,
+            counted_to: 0,
             binary: false,
             in_binary: false,
         }
@@ -368,6 +373,7 @@ impl Sink for InFile<'_> {
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> std::io::Result<bool> {
         use grep_matcher::Matcher as _;
         self.total += 1;
+        self.counted_to = found.absolute_byte_offset() + found.bytes().len() as u64;
         if self.room() {
             let at = self.matcher.find(found.bytes()).ok().flatten().map(|found| found.start());
             self.line(found.line_number(), ':', found.bytes(), at);
@@ -391,6 +397,19 @@ impl Sink for InFile<'_> {
         self.separate = !self.lines.is_empty();
         Ok(!self.stop.load(Ordering::Relaxed))
     }
+}
+
+/// Whether a file matches from a byte on.
+fn probe(
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+    path: &Path,
+    from: u64,
+    matches: &mut bool,
+) -> std::io::Result<()> {
+    let mut rest = File::open(path)?;
+    rest.seek(SeekFrom::Start(from))?;
+    searcher.search_reader(matcher, rest, Probe(matches))
 }
 
 /// Looks for one match.

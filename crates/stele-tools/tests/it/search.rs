@@ -119,6 +119,11 @@ fn grep_names_the_binary_files_that_match() {
     let found = grep();
     assert!(found.contains("t\n1: a needle\n") && found.contains("u\n1: a needle\n"), "{found}");
     assert!(found.ends_with("[2 matches in 2 files]\n[binary: 2 files match, not shown: a.bin, u]"), "{found}");
+    // What matches in the text that was looked at, and nowhere else, is shown and not named besides.
+    session.file("v", [b"a needle\n".as_slice(), &b"line\n".repeat(20_000), b"\0nothing\n"].concat());
+    let found = grep();
+    assert!(found.contains("v\n1: a needle\n"), "{found}");
+    assert!(found.ends_with("[3 matches in 3 files]\n[binary: 2 files match, not shown: a.bin, u]"), "{found}");
     for at in 0..9 {
         session.file(&format!("z{at}"), b"\0needle");
     }
